@@ -1,0 +1,3 @@
+module github.com/perseus-energy/perseus
+
+go 1.26
