@@ -1,0 +1,85 @@
+# `make check` is exactly what CI runs. `make` alone prints what there is.
+
+GO       ?= go
+FUZZTIME ?= 10m
+COUNT    ?= 6
+BENCH    ?= .
+PKG      ?= ./...
+NEW      ?= bench-new.txt
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+# The tools are pinned in tools/go.mod, so that they are not in the module graph of those who import Perseus.
+TOOL := $(GO) tool -modfile=tools/go.mod
+
+# The steps run in the order written, whatever -j says: each of them uses all cores by itself.
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: check
+check: need-race fmt-check vet staticcheck tidy-check build fuzz-short test ## All that CI checks: format, vet, staticcheck, tidy, build, short fuzzing, tests
+
+.PHONY: build
+build: ## Build the static binary bin/perseus
+	CGO_ENABLED=0 $(GO) build ./...
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/perseus ./cmd/perseus
+
+.PHONY: test
+test: need-race ## Run all tests with the race detector (PKG=./dag for one package)
+	CGO_ENABLED=1 $(GO) test -race $(PKG)
+
+.PHONY: lint
+lint: fmt-check vet staticcheck tidy-check ## All checks that do not run the code
+
+.PHONY: fmt
+fmt: ## Format all Go files with gofumpt
+	$(TOOL) gofumpt -l -w .
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME (10m); PKG=./profile for one package
+	@GO='$(GO)' tools/fuzz.sh $(FUZZTIME) $(PKG)
+
+# Only a FUZZTIME that was given (command line or environment) replaces these 5 seconds.
+.PHONY: fuzz-short
+fuzz-short:
+	@GO='$(GO)' tools/fuzz.sh $(if $(filter file default undefined,$(origin FUZZTIME)),5s,$(FUZZTIME)) ./...
+
+.PHONY: bench
+bench: ## Run benchmarks COUNT (6) times into NEW (bench-new.txt); OLD=file compares; BENCH, PKG select
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKG) > $(NEW) || { cat $(NEW); exit 1; }
+	$(TOOL) benchstat $(OLD) $(NEW)
+
+.PHONY: clean
+clean: ## Remove what make built
+	rm -rf bin
+
+.PHONY: fmt-check
+fmt-check:
+	@files=$$($(TOOL) gofumpt -l .) || exit 1; \
+	if [ -n "$$files" ]; then \
+		$(TOOL) gofumpt -d $$files; \
+		printf 'not formatted (make fmt does it):\n%s\n' "$$files" >&2; exit 1; \
+	fi
+
+.PHONY: vet
+vet:
+	$(GO) vet ./...
+
+.PHONY: staticcheck
+staticcheck:
+	$(TOOL) staticcheck ./...
+
+.PHONY: tidy-check
+tidy-check:
+	$(GO) mod tidy -diff
+	$(GO) -C tools mod tidy -diff
+
+.PHONY: need-race
+need-race:
+	@cc=$$($(GO) env CC); command -v $${cc%% *} >/dev/null || { \
+		echo "go test -race needs a C compiler and '$$cc' is not there; on Debian: apt-get install gcc libc6-dev" >&2; exit 1; }
