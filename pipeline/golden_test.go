@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perseus-energy/perseus/internal/testdata"
+	"github.com/perseus-energy/perseus/internal/shareddata"
 )
 
 // golden is a reference order; each file's field "source" says where it is from.
@@ -25,7 +25,7 @@ type golden struct {
 }
 
 func TestOrdersEqualTheReferences(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(testdata.Shared(t, "schedules"), "*.json"))
+	files, err := filepath.Glob(filepath.Join(shareddata.Shared(t, "schedules"), "*.json"))
 	if err != nil || len(files) < 40 {
 		t.Fatalf("only %d reference orders: %v", len(files), err)
 	}

@@ -1,6 +1,6 @@
-// Package testdata finds the measured profiles, runs and reference schedules
+// Package shareddata finds the measured profiles, runs and reference schedules
 // that lie beside a checkout, for tests only.
-package testdata
+package shareddata
 
 import (
 	"os"
