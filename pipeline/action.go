@@ -10,19 +10,20 @@ import (
 // Kind is what an action does.
 type Kind uint8
 
-// The kinds of actions. The first five are the parts of a microbatch's way
+// The kinds of actions. The first six are the parts of a microbatch's way
 // through a stage; Overlap is a forward and a backward run together as one op;
 // the last three take a fixed time and belong to no microbatch, but for Load.
 const (
-	Forward    Kind = iota + 1 // F
-	Backward                   // B: gradients of inputs and of weights
-	InputGrad                  // I: backward for inputs only
-	WeightGrad                 // W: backward for weights only
-	Recompute                  // R: the forward again, for the activations that a backward needs
-	Overlap                    // (F;B)
-	Load                       // LOAD: fetch a microbatch's input
-	ReduceGrad                 // REDUCE_GRAD: a stage's gradients, summed over the data-parallel ranks
-	Optimizer                  // OPTIMIZER: update a stage's weights
+	Forward           Kind = iota + 1 // F
+	Backward                          // B: gradients of inputs and of weights
+	InputGrad                         // I: backward for inputs only
+	WeightGrad                        // W: backward for weights only
+	Recompute                         // R: the forward again, for the activations that a backward needs
+	RecomputeBackward                 // RB: R and B as one op
+	Overlap                           // (F;B)
+	Load                              // LOAD: fetch a microbatch's input
+	ReduceGrad                        // REDUCE_GRAD: a stage's gradients, summed over the data-parallel ranks
+	Optimizer                         // OPTIMIZER: update a stage's weights
 	kinds
 )
 
@@ -32,7 +33,7 @@ func (k Kind) Instruction() string {
 		k = 0
 	}
 	return [kinds]string{"unknown", "forward", "backward", "input-gradient", "weight-gradient", "recompute",
-		"overlap", "load", "reduce-gradient", "optimizer"}[k]
+		"recompute-backward", "overlap", "load", "reduce-gradient", "optimizer"}[k]
 }
 
 // String returns the kind's notation in an action: "F", "REDUCE_GRAD".
@@ -40,7 +41,7 @@ func (k Kind) String() string {
 	if k >= kinds {
 		k = 0
 	}
-	return [kinds]string{"?", "F", "B", "I", "W", "R", "OVERLAP_F_B", "LOAD", "REDUCE_GRAD", "OPTIMIZER"}[k]
+	return [kinds]string{"?", "F", "B", "I", "W", "R", "RB", "OVERLAP_F_B", "LOAD", "REDUCE_GRAD", "OPTIMIZER"}[k]
 }
 
 // Fixed says whether the kind takes a fixed time, whatever the clock.
@@ -108,7 +109,7 @@ func (a Action) append(b []byte) []byte {
 }
 
 // ParseAction returns the action written as <stage><kind><microbatch>, kinds F, B,
-// I, W, R and LOAD, as <stage><kind>, kinds REDUCE_GRAD and OPTIMIZER, or as
+// I, W, R, RB and LOAD, as <stage><kind>, kinds REDUCE_GRAD and OPTIMIZER, or as
 // (<forward>;<backward>), with or without the word OVERLAP_F_B after the bracket.
 // Numbers count from 0 and have no sign, no leading zero and at most 8 digits. All
 // else is an error that says what was expected.
@@ -145,16 +146,16 @@ func parsePart(s string) (Part, error) {
 	word := strings.TrimRight(rest, "0123456789")
 	p := Part{Stage: stage}
 	switch word {
-	case "F", "B", "I", "W", "R", "LOAD", "REDUCE_GRAD", "OPTIMIZER":
+	case "F", "B", "I", "W", "R", "RB", "LOAD", "REDUCE_GRAD", "OPTIMIZER":
 		for p.Kind = Forward; p.Kind.String() != word; p.Kind++ {
 		}
 	case "BW":
 		return Part{}, fmt.Errorf("action %s: BW is the old notation, where B was the input gradient; today B is the full backward and I the input gradient: write %s, and I for each old B",
 			quote(s), quote(strings.Replace(s, "BW", "B", 1)))
 	case "":
-		return Part{}, fmt.Errorf("action %s: a kind (F, B, I, W, R) is missing after the stage", quote(s))
+		return Part{}, fmt.Errorf("action %s: a kind (F, B, I, W, R, RB) is missing after the stage", quote(s))
 	default:
-		return Part{}, fmt.Errorf("action %s: unknown kind %s; there are F, B, I, W, R, LOAD, REDUCE_GRAD and OPTIMIZER", quote(s), quote(word))
+		return Part{}, fmt.Errorf("action %s: unknown kind %s; there are F, B, I, W, R, RB, LOAD, REDUCE_GRAD and OPTIMIZER", quote(s), quote(word))
 	}
 	digits := rest[len(word):]
 	if !p.Kind.hasMicrobatch() {

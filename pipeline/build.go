@@ -63,10 +63,7 @@ func (s *Schedule) Fit(size Size) (Size, error) {
 		}
 	}
 	if size.Chunks == 0 {
-		size.Chunks = max(1, s.Example.Chunks)
-		if s.Placement == Loop {
-			size.Chunks = 1
-		}
+		size.Chunks = s.Example.Chunks
 	}
 	size, err := s.fit(size)
 	if err != nil {
@@ -142,10 +139,11 @@ func distance(a, b string) int {
 	return slices.Clone(row)[len(b)]
 }
 
-// Actions by stage and microbatch.
-func forward(stage, m int) Action {
-	return Action{Kind: Forward, Stage: int32(stage), Microbatch: int32(m)}
-}
-func backward(stage, m int) Action {
-	return Action{Kind: Backward, Stage: int32(stage), Microbatch: int32(m)}
+func forward(stage, m int) Action    { return action(Forward, stage, m) }
+func backward(stage, m int) Action   { return action(Backward, stage, m) }
+func inputGrad(stage, m int) Action  { return action(InputGrad, stage, m) }
+func weightGrad(stage, m int) Action { return action(WeightGrad, stage, m) }
+
+func action(kind Kind, stage, m int) Action {
+	return Action{Kind: kind, Stage: int32(stage), Microbatch: int32(m)}
 }

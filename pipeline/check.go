@@ -100,7 +100,7 @@ func (x *index) enter(o *Order, p Part, op int32) error {
 	switch p.Kind {
 	case Forward:
 		t = &x.forward
-	case Backward, InputGrad:
+	case Backward, RecomputeBackward, InputGrad:
 		t = &x.backward
 		x.hasBackward = true
 	case WeightGrad:
@@ -119,15 +119,15 @@ func (x *index) enter(o *Order, p Part, op int32) error {
 	if before := (*t)[cell]; before != none {
 		rank, position := x.place(before)
 		_, old := o.Op(before)
-		if p.Kind == Backward || p.Kind == InputGrad {
-			if x.backwardIsFull[cell] != (p.Kind == Backward) {
+		if t == &x.backward {
+			if x.backwardIsFull[cell] != (p.Kind != InputGrad) {
 				return fmt.Errorf("%v: the same backward is already done by %v (rank %d, action %d); a backward is B, or I and W", p, old, rank, position+1)
 			}
 		}
 		return fmt.Errorf("%v: a duplicate of %v (rank %d, action %d)", p, old, rank, position+1)
 	}
 	(*t)[cell] = op
-	if p.Kind == Backward {
+	if p.Kind == Backward || p.Kind == RecomputeBackward {
 		x.backwardIsFull[cell] = true
 	}
 	return nil

@@ -86,7 +86,7 @@ func (x *index) successors(p Part, to []int32) (n int) {
 		put(x.backward, cell)
 	case Recompute:
 		put(x.backward, cell)
-	case Backward, InputGrad:
+	case Backward, RecomputeBackward, InputGrad:
 		if p.Stage > 0 {
 			put(x.backward, cell-x.microbatches)
 		}

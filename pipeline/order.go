@@ -98,7 +98,7 @@ func (o *Order) All() iter.Seq2[int, Action] {
 func (o *Order) ForwardOnly() bool {
 	for i := len(o.Ranks) - 1; i >= 0; i-- {
 		for _, a := range o.Ranks[i] {
-			if k := a.Kind; k == Backward || k == InputGrad || k == WeightGrad || k == Overlap {
+			if k := a.Kind; k != Forward && !k.Fixed() {
 				return false
 			}
 		}
