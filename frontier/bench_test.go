@@ -1,8 +1,6 @@
 package frontier_test
 
 import (
-	"fmt"
-	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -45,32 +43,22 @@ func BenchmarkSolve(b *testing.B) {
 	}
 }
 
-// different returns a problem of 1F1B whose stages all differ, as they do where
-// every GPU is profiled by itself.
+// different returns a problem of 1F1B whose stages all differ: those of the
+// measured profile, over and over, each stretched by a factor of its own.
 func different(t testing.TB, stages, microbatches int) *dag.Problem {
-	rng := rand.New(rand.NewPCG(1, uint64(stages)))
-	const clocks = 40
-	options := map[string][]dag.Option{}
+	rng := rand.New(rand.NewPCG(1, 2))
+	options := readOptions(t, "gpt3-175b-a100-sxm.csv")
+	stretched := make([]map[string][]dag.Option, stages)
 	for stage := range stages {
-		for i, instruction := range []string{"forward", "backward"} {
-			scale := (0.05 + 0.045*float64(i)) * (0.9 + 0.2*rng.Float64())
-			memory := 0.1 + 0.2*rng.Float64()
-			power := 300 + 80*rng.Float64()
-			for k := range clocks {
-				clock := 1410 - 15*k
-				x := float64(clock) / 1410
-				time := scale * (memory + (1-memory)/x) * (1 + 0.002*rng.Float64())
-				watts := 90 + power*math.Pow(x, 2.4)*(1+0.002*rng.Float64())
-				key := fmt.Sprint(stage, instruction)
-				options[key] = append(options[key], dag.Option{
-					Knobs:  dag.Knobs{ClockMHz: int32(clock)},
-					Time:   unit.Time(time * 1e9),
-					Energy: unit.Energy(time * watts * 1e12),
-				})
+		factor := 1 + rng.Int64N(100)
+		stretched[stage] = map[string][]dag.Option{}
+		for _, instruction := range []string{"forward", "backward"} {
+			for _, o := range options[stage%8][instruction] {
+				o.Time += o.Time * unit.Time(factor) / 1000
+				o.Energy += o.Energy / 1000 * unit.Energy(factor)
+				stretched[stage][instruction] = append(stretched[stage][instruction], o)
 			}
 		}
 	}
-	return build(t, stages, microbatches, 80_000_000, func(stage int, instruction string) []dag.Option {
-		return options[fmt.Sprint(stage, instruction)]
-	})
+	return build(t, microbatches, 83_640_000, stretched)
 }

@@ -9,30 +9,40 @@ import (
 )
 
 // network is a problem as a flow network: nodes are events, arcs are ops and
-// those dependencies that are not contracted. It is immutable.
+// those dependencies that are not contracted. Only the arcs' states change.
 type network struct {
 	nodes        int32
 	source, sink int32
+	// arcs holds each op's arc under the op's number, then dependencies.
 	arcs         []arc
 	adjacent     []int32 // arcs at each node, grouped by node
 	adjacentFrom []int32
 	earliest     []int64 // time of each node where all ops are slowest
 
 	// The vertices of the arcs' curves, slowest first, all curves in one row: an
-	// arc at vertex k takes duration[first+k] and carries between
-	// capacity[first+k-1] and capacity[first+k].
+	// arc at vertex v takes duration[v] and carries between capacity[v-1] and
+	// capacity[v]. Each curve is preceded by a place with the duration never and
+	// the capacity 0.
 	duration []int64
 	capacity []int64
 
-	// opArc is the number of each op's arc: the op's own. dependencyArc is the
-	// arc of each dependency, −1 where it is contracted.
+	// dependencyArc is the arc of each dependency, −1 where it is contracted.
 	dependencyArc []int32
+	// first is each op's slowest vertex.
+	first []int32
 }
 
+// arc is 16 bytes, since walks over arcs take much of the time.
 type arc struct {
 	tail, head int32
-	first      int32 // of its curve in duration and capacity
+	// vertex is where the arc of a tree is on its curve. Of any other arc it is
+	// the next faster vertex, and the arc carries capacity[vertex-1].
+	vertex int32
+	tree   bool
 }
+
+// never is a duration that no arc reaches.
+const never int64 = 1 << 61
 
 // unlimited is the capacity of the fastest vertex. Flows are at most
 // unit.MaxFlow, half of it, so that adding or taking one away changes nothing.
@@ -47,9 +57,13 @@ func newNetwork(p *dag.Problem) *network {
 	g := p.Graph
 	n := &network{}
 	firstOf := make([]int32, len(p.Curves))
+	curve := func() int32 {
+		n.duration, n.capacity = append(n.duration, never), append(n.capacity, 0)
+		return int32(len(n.duration))
+	}
 	for i := range p.Curves {
 		c := &p.Curves[i]
-		firstOf[i] = int32(len(n.duration))
+		firstOf[i] = curve()
 		for k := range c.Hull {
 			n.duration = append(n.duration, int64(c.Vertex(k).Time))
 			if k < len(c.Slope) {
@@ -59,7 +73,7 @@ func newNetwork(p *dag.Problem) *network {
 			}
 		}
 	}
-	dependency := int32(len(n.duration))
+	dependency := curve()
 	n.duration, n.capacity = append(n.duration, 0), append(n.capacity, unlimited)
 
 	n.source, n.sink = 0, 1
@@ -93,14 +107,15 @@ func newNetwork(p *dag.Problem) *network {
 	}
 	n.nodes = count
 	for op := range int32(g.Ops) {
-		n.arcs = append(n.arcs, arc{start[op], end[op], firstOf[p.CurveOf[op]]})
+		n.first = append(n.first, firstOf[p.CurveOf[op]])
+		n.arcs = append(n.arcs, arc{tail: start[op], head: end[op], vertex: n.first[op]})
 	}
 	n.dependencyArc = make([]int32, g.Dependencies)
 	for i, a := range g.Arcs[:g.Dependencies] {
 		n.dependencyArc[i] = -1
 		if len(g.Out(a.From)) > 1 && len(g.In(a.To)) > 1 {
 			n.dependencyArc[i] = int32(len(n.arcs))
-			n.arcs = append(n.arcs, arc{end[a.From], start[a.To], dependency})
+			n.arcs = append(n.arcs, arc{tail: end[a.From], head: start[a.To], vertex: dependency})
 		}
 	}
 	n.number(p, start, end)

@@ -25,6 +25,7 @@ type partition struct {
 
 	least, most int // nodes in a new cluster, clusters in a partition
 	moved       []int32
+	kin         []kin
 
 	// Scratch, per cluster: the late clusters' times, marks and tightest arcs.
 	lateTime []int64
@@ -34,7 +35,6 @@ type partition struct {
 	tight    []residual
 	// Scratch, per node.
 	order, count []int32
-	inPiece      []int8
 	stack        []int32
 }
 
@@ -45,6 +45,9 @@ type cluster struct {
 	offset   int64
 	links    []link
 }
+
+// kin is a cluster's place in the tree of clusters; −1 stands for none.
+type kin struct{ up, child, next, previous int32 }
 
 // link is the tightest arc from one cluster to another, with its slack where
 // both offsets are zero.
@@ -76,7 +79,6 @@ func (p *partition) newPartition(s *solver) {
 		p.cluster = make([]int32, n)
 		p.members = make([]int32, n)
 		p.order, p.count = make([]int32, 0, n), make([]int32, n)
-		p.inPiece = make([]int8, n)
 		p.least = max(4, int(clusterSize*math.Sqrt(float64(n))))
 	} else {
 		for z := range p.local {
@@ -144,6 +146,12 @@ func (p *partition) newPartition(s *solver) {
 	p.most = 2*len(p.clusters) + 16
 	p.scratch(p.most + 2)
 	for c := range p.clusters {
+		p.kin[c] = kin{-1, -1, -1, -1}
+	}
+	for c := range p.clusters {
+		if up := s.node[p.clusters[c].root].parent; up >= 0 {
+			p.adopt(int32(c), p.cluster[up])
+		}
 		p.findLinks(s, int32(c))
 		links := p.clusters[c].links[:0]
 		for _, other := range p.touched {
@@ -179,6 +187,7 @@ func (p *partition) scratch(n int) {
 		p.mark = append(p.mark, -1)
 		p.out, p.in = append(p.out, link{}), append(p.in, link{})
 		p.lateTime = append(p.lateTime, 0)
+		p.kin = append(p.kin, kin{})
 	}
 }
 
@@ -192,10 +201,10 @@ func (p *partition) findLinks(s *solver, c int32) {
 	p.touched = p.touched[:0]
 	for _, z := range p.members[p.clusters[c].from:p.clusters[c].to] {
 		for _, a := range s.at(z) {
-			if s.tree[a] {
+			arc := &s.arcs[a]
+			if arc.tree {
 				continue
 			}
-			arc := &s.arcs[a]
 			other := p.cluster[arc.tail] ^ p.cluster[arc.head] ^ c
 			if other == c {
 				continue
@@ -214,19 +223,16 @@ func (p *partition) findLinks(s *solver, c int32) {
 // tighten takes arc a between z's cluster and another into account, in the links
 // out of z's cluster and into it.
 func (p *partition) tighten(s *solver, a int32, arc *arc, out, in *link, z int32) {
-	at := arc.first + s.level[a]
 	tension := p.local[arc.head] - p.local[arc.tail]
 	forward, backward := out, in
 	if arc.tail != z {
 		forward, backward = in, out
 	}
-	if slack := tension - s.duration[at]; slack < forward.slack {
+	if slack := tension - s.duration[arc.vertex]; slack < forward.slack {
 		forward.slack, forward.arc = slack, residual(2*a)
 	}
-	if s.level[a] > 0 {
-		if slack := s.duration[at-1] - tension; slack < backward.slack {
-			backward.slack, backward.arc = slack, residual(2*a+1)
-		}
+	if slack := s.duration[arc.vertex-1] - tension; slack < backward.slack {
+		backward.slack, backward.arc = slack, residual(2*a+1)
 	}
 }
 
@@ -265,10 +271,10 @@ func (p *partition) refresh(s *solver, a, b int32) {
 	out, in := link{noSlack, b, 0}, link{noSlack, a, 0}
 	for _, z := range p.members[x.from:x.to] {
 		for _, e := range s.at(z) {
-			if s.tree[e] {
+			arc := &s.arcs[e]
+			if arc.tree {
 				continue
 			}
-			arc := &s.arcs[e]
 			if p.cluster[arc.tail]^p.cluster[arc.head]^a == b {
 				p.tighten(s, e, arc, &out, &in, z)
 			}
@@ -305,31 +311,10 @@ func (p *partition) cutOff(s *solver, x int32) cut {
 		result = cut{rest: top, piece: p.split(s, x), split: true}
 		top = result.piece
 	}
-	// A cluster moves if the way up from its root comes through top.
-	p.moved = p.moved[:0]
-	const unknown, stays, moves = 0, 1, 2
-	state := p.inPiece[:len(p.clusters)]
-	clear(state)
-	state[top] = moves
-	p.moved = append(p.moved, top)
-	for c := range state {
-		at := int32(c)
-		p.stack = p.stack[:0]
-		for state[at] == unknown {
-			p.stack = append(p.stack, at)
-			up := s.node[p.clusters[at].root].parent
-			if up < 0 {
-				state[at] = stays
-				break
-			}
-			at = p.cluster[up]
-		}
-		known := state[at]
-		for _, at := range p.stack {
-			state[at] = known
-			if known == moves {
-				p.moved = append(p.moved, at)
-			}
+	p.moved = append(p.moved[:0], top)
+	for i := 0; i < len(p.moved); i++ {
+		for c := p.kin[p.moved[i]].child; c >= 0; c = p.kin[c].next {
+			p.moved = append(p.moved, c)
 		}
 	}
 	for _, c := range p.moved {
@@ -383,7 +368,37 @@ func (p *partition) split(s *solver, x int32) int32 {
 		made.links = p.clusters[:len(p.clusters)+1][len(p.clusters)].links[:0]
 	}
 	p.clusters = append(p.clusters, made)
+	p.kin[piece] = kin{-1, -1, -1, -1}
+	for child := p.kin[c].child; child >= 0; {
+		next := p.kin[child].next
+		if p.cluster[s.node[p.clusters[child].root].parent] == piece {
+			p.adopt(child, piece)
+		}
+		child = next
+	}
 	return piece
+}
+
+// adopt moves cluster c below another, or below none.
+func (p *partition) adopt(c, up int32) {
+	k := &p.kin[c]
+	if k.next >= 0 {
+		p.kin[k.next].previous = k.previous
+	}
+	switch {
+	case k.previous >= 0:
+		p.kin[k.previous].next = k.next
+	case k.up >= 0:
+		p.kin[k.up].child = k.next
+	}
+	k.up, k.previous, k.next = up, -1, -1
+	if up >= 0 {
+		k.next = p.kin[up].child
+		p.kin[up].child = c
+		if k.next >= 0 {
+			p.kin[k.next].previous = c
+		}
+	}
 }
 
 // descend lets the late tree fall until an arc from the early tree to it is

@@ -2,6 +2,7 @@ package frontier_test
 
 import (
 	"encoding/csv"
+	"errors"
 	"os"
 	"strconv"
 	"testing"
@@ -12,8 +13,9 @@ import (
 	"github.com/perseus-energy/perseus/unit"
 )
 
-// measured returns a problem of 1F1B on a profile of the reference data.
-func measured(t testing.TB, profile string, blocking unit.Power, microbatches int) *dag.Problem {
+// readOptions returns the options of each stage of a profile of the reference
+// data, by instruction.
+func readOptions(t testing.TB, profile string) []map[string][]dag.Option {
 	t.Helper()
 	f, err := os.Open(shareddata.Shared(t, "data", "profiles", profile))
 	if err != nil {
@@ -24,28 +26,34 @@ func measured(t testing.TB, profile string, blocking unit.Power, microbatches in
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := map[string][]dag.Option{}
-	stages := 0
+	var options []map[string][]dag.Option
 	for _, row := range rows[1:] {
-		clock, _ := strconv.Atoi(row[2])
-		time, err1 := unit.ParseTime(row[3])
-		energy, err2 := unit.ParseEnergy(row[4])
-		if err1 != nil || err2 != nil {
-			t.Fatal(err1, err2)
+		stage, err1 := strconv.Atoi(row[0])
+		clock, err2 := strconv.Atoi(row[2])
+		time, err3 := unit.ParseTime(row[3])
+		energy, err4 := unit.ParseEnergy(row[4])
+		if err := errors.Join(err1, err2, err3, err4); err != nil {
+			t.Fatal(err)
 		}
-		key := row[0] + row[1]
-		options[key] = append(options[key], dag.Option{Knobs: dag.Knobs{ClockMHz: int32(clock)}, Time: time, Energy: energy})
-		stage, _ := strconv.Atoi(row[0])
-		stages = max(stages, stage+1)
+		for len(options) <= stage {
+			options = append(options, map[string][]dag.Option{})
+		}
+		o := dag.Option{Knobs: dag.Knobs{ClockMHz: int32(clock)}, Time: time, Energy: energy}
+		options[stage][row[1]] = append(options[stage][row[1]], o)
 	}
-	return build(t, stages, microbatches, blocking, func(stage int, instruction string) []dag.Option {
-		return options[strconv.Itoa(stage)+instruction]
-	})
+	return options
 }
 
-// build returns a problem of 1F1B with the given options.
-func build(t testing.TB, stages, microbatches int, blocking unit.Power, options func(stage int, instruction string) []dag.Option) *dag.Problem {
+// measured returns a problem of 1F1B on a profile of the reference data.
+func measured(t testing.TB, profile string, blocking unit.Power, microbatches int) *dag.Problem {
 	t.Helper()
+	return build(t, microbatches, blocking, readOptions(t, profile))
+}
+
+// build returns a problem of 1F1B with the given options of each stage.
+func build(t testing.TB, microbatches int, blocking unit.Power, options []map[string][]dag.Option) *dag.Problem {
+	t.Helper()
+	stages := len(options)
 	order, err := pipeline.Build("1f1b", pipeline.Size{Ranks: stages, Chunks: 1, Microbatches: microbatches})
 	if err != nil {
 		t.Fatal(err)
@@ -55,9 +63,9 @@ func build(t testing.TB, stages, microbatches int, blocking unit.Power, options 
 		t.Fatal(err)
 	}
 	var curves []dag.Curve
-	for stage := range stages {
+	for _, stage := range options {
 		for _, instruction := range []string{"forward", "backward"} {
-			c, err := dag.NewCurve(options(stage, instruction), blocking)
+			c, err := dag.NewCurve(stage[instruction], blocking)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -23,11 +23,6 @@ type solver struct {
 	started  bool
 
 	node []node
-	// level is the vertex of an arc of a tree, and the next faster vertex of any
-	// other arc, which carries capacity[level-1], or nothing at level 0.
-	level []int32
-	tree  []bool
-
 	partition
 	queue queue
 }
@@ -63,18 +58,17 @@ func newSolver(p *dag.Problem) *solver {
 	}
 	s := &solver{network: newNetwork(p), problem: p}
 	s.node = make([]node, s.nodes)
-	s.level = make([]int32, len(s.arcs))
-	s.tree = make([]bool, len(s.arcs))
 	s.local = append([]int64(nil), s.earliest...)
 	s.makespan = unit.Time(s.earliest[s.sink])
 	for i := range s.node {
 		s.node[i].parent = -1
 	}
-	for i, a := range s.arcs {
+	for i := range s.arcs {
+		a := &s.arcs[i]
 		n := &s.node[a.head]
-		if n.parent < 0 && s.earliest[a.head] == s.earliest[a.tail]+s.duration[a.first] {
-			*n = node{parent: a.tail, arc: int32(i), down: s.capacity[a.first]}
-			s.tree[i] = true
+		if n.parent < 0 && s.earliest[a.head] == s.earliest[a.tail]+s.duration[a.vertex] {
+			*n = node{parent: a.tail, arc: int32(i), down: s.capacity[a.vertex]}
+			a.tree = true
 		}
 	}
 	s.newPartition(s)
@@ -114,8 +108,7 @@ func (s *solver) breakpoint(target unit.Time) bool {
 
 // entering says whether r is tight and runs from the early tree to the late one.
 func (s *solver) entering(r residual) bool {
-	a := r.arc()
-	if s.tree[a] || r.backward() && s.level[a] == 0 {
+	if s.arcs[r.arc()].tree {
 		return false
 	}
 	from, to := s.ends(r)
@@ -129,28 +122,23 @@ func (s *solver) earlyEnd(r residual) int32 {
 
 // length returns how much later than its start the end of r must be.
 func (s *solver) length(r residual) int64 {
-	a := r.arc()
-	at := s.arcs[a].first + s.level[a]
+	v := s.arcs[r.arc()].vertex
 	if r.backward() {
-		return -s.duration[at-1]
+		return -s.duration[v-1]
 	}
-	return s.duration[at]
+	return s.duration[v]
 }
 
 // room returns how much flow r can carry until its arc is at the next vertex.
 func (s *solver) room(r residual) int64 {
-	a := r.arc()
-	first, at := s.arcs[a].first, s.arcs[a].first+s.level[a]
+	v := s.arcs[r.arc()].vertex
 	if r.backward() {
-		at--
+		v--
 	}
-	switch {
-	case s.capacity[at] == unlimited:
+	if s.capacity[v] == unlimited {
 		return unlimited
-	case at == first:
-		return s.capacity[at]
 	}
-	return s.capacity[at] - s.capacity[at-1]
+	return s.capacity[v] - s.capacity[v-1]
 }
 
 // step is a pivot to come.
@@ -206,17 +194,17 @@ func (s *solver) pivot(p step) {
 	enter := p.enter.arc()
 	if p.leave < 0 {
 		if p.enter.backward() {
-			s.level[enter]--
+			s.arcs[enter].vertex--
 		} else {
-			s.level[enter]++
+			s.arcs[enter].vertex++
 		}
 		s.refresh(s, s.cluster[p.from], s.cluster[p.to])
 		return
 	}
 	if p.enter.backward() {
-		s.level[enter]--
+		s.arcs[enter].vertex--
 	}
-	s.tree[enter] = true
+	s.arcs[enter].tree = true
 
 	x := p.leave
 	above := s.node[x].parent
@@ -255,11 +243,10 @@ func (s *solver) augment(z int32, amount int64) {
 // drop takes the arc of x to its parent out of the tree. In the early tree it
 // has no room from the parent, in the late one none to it.
 func (s *solver) drop(x int32, early bool) {
-	a := s.node[x].arc
-	s.tree[a] = false
-	fromX := s.arcs[a].tail == x
-	if fromX != early { // full: it wants to be faster
-		s.level[a]++
+	a := &s.arcs[s.node[x].arc]
+	a.tree = false
+	if fromX := a.tail == x; fromX != early { // full: it is to be faster
+		a.vertex++
 	}
 }
 
@@ -269,8 +256,13 @@ func (s *solver) hang(y, x int32, link node) {
 	for z := y; ; {
 		old := s.node[z]
 		s.node[z] = link
-		if link.parent < 0 || s.cluster[link.parent] != s.cluster[z] {
-			s.clusters[s.cluster[z]].root = z
+		c, up := s.cluster[z], int32(-1)
+		if link.parent >= 0 {
+			up = s.cluster[link.parent]
+		}
+		if c != up {
+			s.clusters[c].root = z
+			s.adopt(c, up)
 		}
 		if z == x {
 			return
@@ -307,23 +299,20 @@ func (s *solver) start() bool {
 	return true
 }
 
-// flow returns what the arc a carries.
-func (s *solver) flow(a int32) unit.Power {
-	at := s.arcs[a].first + s.level[a]
-	var base int64
-	if s.level[a] > 0 {
-		base = s.capacity[at-1]
+// flow returns what the arc i carries.
+func (s *solver) flow(i int32) unit.Power {
+	a := &s.arcs[i]
+	flow := s.capacity[a.vertex-1]
+	if a.tree {
+		// It is the way up of one of its ends. The room to take flow away is what
+		// it carries above its base.
+		if n := &s.node[a.tail]; n.parent == a.head && n.arc == i {
+			flow += n.down
+		} else {
+			flow += s.node[a.head].up
+		}
 	}
-	if !s.tree[a] {
-		return unit.Power(base)
-	}
-	// The arc belongs to the end that has it as its way up; the room to take flow
-	// away is what it carries above its base.
-	tail, head := s.arcs[a].tail, s.arcs[a].head
-	if n := &s.node[tail]; n.parent == head && n.arc == a {
-		return unit.Power(base + n.down)
-	}
-	return unit.Power(base + s.node[head].up)
+	return unit.Power(flow)
 }
 
 // solution fills into with the present basis' times and flows.
@@ -333,10 +322,10 @@ func (s *solver) solution(into *Solution) {
 	into.Duration = resize(into.Duration, g.Ops)
 	into.Flow = resize(into.Flow, len(g.Arcs))
 	for op := range g.Ops {
-		a := s.arcs[op]
+		a := &s.arcs[op]
 		start := s.time(a.tail)
 		into.Start[op] = unit.Time(start)
-		into.Duration[op] = unit.Time(min(s.time(a.head)-start, s.duration[a.first]))
+		into.Duration[op] = unit.Time(min(s.time(a.head)-start, s.duration[s.first[op]]))
 	}
 	for i, a := range g.Arcs {
 		switch {
