@@ -1,0 +1,176 @@
+// Package fileio opens the files that commands read and writes the ones they
+// make: "-" is standard input or output, compressed input is unpacked whatever
+// its name, output is compressed where its name ends in .gz, and a file is
+// either written whole or not at all.
+//
+// It knows nothing of what is in the files, and is for the edges: packages of the
+// core take an io.Reader or an io.Writer.
+package fileio
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Stdio is the name that stands for standard input or output.
+const Stdio = "-"
+
+// Name returns path as messages show it.
+func Name(path string) string {
+	if path == Stdio {
+		return "standard input"
+	}
+	return path
+}
+
+// Open returns the content of the file at path, or of stdin where path is "-",
+// unpacked where it starts as gzip does. The caller closes it. Errors name the
+// path; a folder is one.
+func Open(path string, stdin io.Reader) (io.ReadCloser, error) {
+	in := input{closer: io.NopCloser(nil)}
+	source := stdin
+	if path != Stdio {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, plain(err)
+		}
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return nil, errors.Join(fmt.Errorf("%s: is a folder, expected a file", path), f.Close())
+		}
+		source, in.closer = f, f
+	}
+	buffered := bufio.NewReaderSize(source, 64<<10)
+	in.Reader = buffered
+	if magic, _ := buffered.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(buffered)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: damaged gzip: %w", Name(path), err), in.Close())
+		}
+		in.Reader = z
+	}
+	return in, nil
+}
+
+type input struct {
+	io.Reader
+	closer io.Closer
+}
+
+func (in input) Close() error { return in.closer.Close() }
+
+// plain returns the error of a file operation as "path: what", without the
+// operation's name.
+func plain(err error) error {
+	var e *fs.PathError
+	if errors.As(err, &e) {
+		return fmt.Errorf("%s: %w", e.Path, e.Err)
+	}
+	return err
+}
+
+// Write calls write with where path leads: a new file that replaces path once
+// write has returned nil and its bytes are on disk, or stdout where path is "-".
+// Where write fails or ctx ends the file at path stays as it was and nothing is
+// left beside it. A path that is there and is no regular file (/dev/null, a
+// pipe) is written to as it is.
+func Write(ctx context.Context, path string, stdout io.Writer, write func(io.Writer) error) error {
+	if path == Stdio {
+		return buffer(ctx, path, stdout, write)
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return plain(err)
+		}
+		return errors.Join(buffer(ctx, path, f, write), f.Close())
+	}
+	return replace(ctx, path, write)
+}
+
+func replace(ctx context.Context, path string, write func(io.Writer) error) (err error) {
+	// A link stays a link: what it points to is replaced.
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, errors.Unwrap(err))
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close() // a second close does no harm
+			_ = os.Remove(f.Name())
+		}
+	}()
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	if err := f.Chmod(mode); err != nil {
+		return plain(err)
+	}
+	if err := buffer(ctx, path, f, write); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return plain(err)
+	}
+	if err := f.Close(); err != nil {
+		return plain(err)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return fmt.Errorf("%s: %w", path, errors.Unwrap(err))
+	}
+	// So that the name, too, survives a crash. Some file systems cannot do it.
+	if d, err := os.Open(dir); err == nil {
+		_ = d.Sync()
+		_ = d.Close()
+	}
+	return nil
+}
+
+// buffer calls write with a buffered w that fails once ctx has ended and
+// compresses where path says so.
+func buffer(ctx context.Context, path string, w io.Writer, write func(io.Writer) error) error {
+	out := bufio.NewWriterSize(writer{ctx, w}, 64<<10)
+	if !strings.HasSuffix(path, ".gz") {
+		if err := write(out); err != nil {
+			return err
+		}
+		return out.Flush()
+	}
+	// The header holds neither name nor time: the same input gives the same bytes.
+	z := gzip.NewWriter(out)
+	if err := write(z); err != nil {
+		return err
+	}
+	if err := z.Close(); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+type writer struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (w writer) Write(b []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.w.Write(b)
+}

@@ -1,0 +1,161 @@
+package fileio
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func write(text string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}
+}
+
+func read(t *testing.T, path string, stdin io.Reader) string {
+	t.Helper()
+	r, err := Open(path, stdin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func names(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestRoundTrip(t *testing.T) {
+	for _, name := range []string{"F.json", "F.json.gz"} {
+		path := filepath.Join(t.TempDir(), name)
+		for _, text := range []string{"first\n", "second, longer\n", ""} {
+			if err := Write(t.Context(), path, nil, write(text)); err != nil {
+				t.Fatal(err)
+			}
+			if got := read(t, path, nil); got != text {
+				t.Errorf("%s: read %q, wrote %q", name, got, text)
+			}
+		}
+		if got := names(t, filepath.Dir(path)); len(got) != 1 {
+			t.Errorf("%s: left in the folder: %q", name, got)
+		}
+		raw, _ := os.ReadFile(path)
+		if packed := bytes.HasPrefix(raw, []byte{0x1f, 0x8b}); packed != strings.HasSuffix(name, ".gz") {
+			t.Errorf("%s: compressed: %v", name, packed)
+		}
+	}
+}
+
+func TestStdio(t *testing.T) {
+	var out bytes.Buffer
+	if err := Write(t.Context(), Stdio, &out, write("text")); err != nil || out.String() != "text" {
+		t.Errorf("wrote %q, %v", &out, err)
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(z, "packed text")
+	_ = z.Close()
+	if got := read(t, Stdio, &packed); got != "packed text" {
+		t.Errorf("read %q", got)
+	}
+	if got := read(t, Stdio, strings.NewReader("x")); got != "x" {
+		t.Errorf("read %q", got)
+	}
+}
+
+// TestFailure checks that neither a failing writer nor the end of the context
+// changes the file or leaves anything beside it.
+func TestFailure(t *testing.T) {
+	full := errors.New("disk full")
+	ended, cancel := context.WithCancel(t.Context())
+	for name, test := range map[string]struct {
+		ctx   context.Context
+		write func(io.Writer) error
+		want  error
+	}{
+		"writer fails": {t.Context(), func(w io.Writer) error {
+			_, _ = w.Write(make([]byte, 1<<20))
+			return full
+		}, full},
+		"context ends at the last byte": {ended, func(io.Writer) error { cancel(); return nil }, context.Canceled},
+		"context ends while writing": {ended, func(w io.Writer) error {
+			_, err := w.Write(make([]byte, 1<<20))
+			return err
+		}, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "F.json")
+			if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := Write(test.ctx, path, nil, test.write); !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+			if got := read(t, path, nil); got != "old" {
+				t.Errorf("the file holds %q now", got)
+			}
+			if got := names(t, dir); len(got) != 1 {
+				t.Errorf("left in the folder: %q", got)
+			}
+		})
+	}
+}
+
+func TestKeepsModeAndLink(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "F.json"), filepath.Join(dir, "link")
+	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("F.json", link); err != nil {
+		t.Skip(err)
+	}
+	if err := Write(t.Context(), link, nil, write("new")); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode() != 0o600 || read(t, path, nil) != "new" {
+		t.Errorf("mode %v, content %q, %v", info.Mode(), read(t, path, nil), err)
+	}
+}
+
+func TestErrorsNameThePath(t *testing.T) {
+	dir := t.TempDir()
+	missing := filepath.Join(dir, "no", "F.json")
+	broken := filepath.Join(dir, "broken.gz")
+	if err := os.WriteFile(broken, []byte{0x1f, 0x8b, 0}, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{missing, dir, broken} {
+		if _, err := Open(path, nil); err == nil || !strings.HasPrefix(err.Error(), path+": ") {
+			t.Errorf("open %s: %v", path, err)
+		}
+	}
+	if err := Write(t.Context(), missing, nil, write("x")); err == nil || !strings.HasPrefix(err.Error(), missing+": ") {
+		t.Errorf("write: %v", err)
+	}
+	if err := Write(t.Context(), os.DevNull, nil, write("x")); err != nil {
+		t.Error(err)
+	}
+}
