@@ -11,8 +11,11 @@ import (
 // updating of minimum spanning trees", 1985). A cluster moves from one tree to
 // the other as a whole, by one change of its offset, and for each pair of
 // clusters only the tightest arc is kept: so the next arc to enter is found
-// among few thousand links instead of all arcs, and moving a third of all nodes
-// costs a hundred small steps.
+// among a few hundred clusters instead of all arcs, and moving a third of all
+// nodes costs a hundred small steps.
+//
+// Links and due times are kept lazily: they may be too low, never too high, and
+// are put right when they come first.
 type partition struct {
 	// local is a node's time, but for what its cluster adds.
 	local   []int64
@@ -20,22 +23,22 @@ type partition struct {
 	// clusters holds a range of members each.
 	clusters []cluster
 	members  []int32
+	kin      []kin
+	// due is, for each early cluster, the fall at which its first arc to a late
+	// one becomes tight; never for a late cluster.
+	due []int64
 	// fall is how far the late tree has fallen since the partition was made.
 	fall int64
 
 	least, most int // nodes in a new cluster, clusters in a partition
 	moved       []int32
-	kin         []kin
 
-	// Scratch, per cluster: the late clusters' times, marks and tightest arcs.
-	lateTime []int64
-	mark     []int32
-	out, in  []link
-	touched  []int32
-	tight    []residual
-	// Scratch, per node.
-	order, count []int32
-	stack        []int32
+	// Scratch, per cluster and per node.
+	slot    []int32 // of a cluster's link in the list being made, plus one
+	touched []link
+	order   []int32
+	count   []int32
+	stack   []int32
 }
 
 type cluster struct {
@@ -49,12 +52,13 @@ type cluster struct {
 // kin is a cluster's place in the tree of clusters; −1 stands for none.
 type kin struct{ up, child, next, previous int32 }
 
-// link is the tightest arc from one cluster to another, with its slack where
-// both offsets are zero.
+// link holds the tightest arcs between a cluster and another, outward and
+// inward, with their slacks where both offsets are zero. Each of the two
+// clusters has one.
 type link struct {
-	slack int64
-	other int32
-	arc   residual
+	out, in       int64
+	outArc, inArc residual
+	other         int32
 }
 
 // noSlack is the slack of a link without an arc.
@@ -143,8 +147,8 @@ func (p *partition) newPartition(s *solver) {
 		}
 	}
 	p.fillMembers()
-	p.most = 2*len(p.clusters) + 16
-	p.scratch(p.most + 2)
+	p.most = int(crowding*float64(len(p.clusters))) + 16
+	p.grow(p.most + 2)
 	for c := range p.clusters {
 		p.kin[c] = kin{-1, -1, -1, -1}
 	}
@@ -153,18 +157,20 @@ func (p *partition) newPartition(s *solver) {
 			p.adopt(int32(c), p.cluster[up])
 		}
 		p.findLinks(s, int32(c))
-		links := p.clusters[c].links[:0]
-		for _, other := range p.touched {
-			links = append(links, p.out[other])
-			p.mark[other] = -1
-		}
-		p.clusters[c].links = links
+		p.clusters[c].links = append(p.clusters[c].links[:0], p.touched...)
+	}
+	for c := range p.clusters {
+		p.setDue(int32(c))
 	}
 }
 
 // clusterSize times the square root of the number of nodes is the least size of
-// a new cluster; measured, with a flat optimum.
-const clusterSize = 0.5
+// a new cluster, and a partition is made anew when its clusters have become
+// crowding times as many. Both were measured; the optimum is flat.
+const (
+	clusterSize = 0.5
+	crowding    = 4
+)
 
 func (p *partition) fillMembers() {
 	for _, c := range p.cluster {
@@ -182,12 +188,11 @@ func (p *partition) fillMembers() {
 	}
 }
 
-func (p *partition) scratch(n int) {
-	for len(p.mark) < n {
-		p.mark = append(p.mark, -1)
-		p.out, p.in = append(p.out, link{}), append(p.in, link{})
-		p.lateTime = append(p.lateTime, 0)
+func (p *partition) grow(n int) {
+	for len(p.slot) < n {
+		p.slot = append(p.slot, 0)
 		p.kin = append(p.kin, kin{})
+		p.due = append(p.due, never)
 	}
 }
 
@@ -195,8 +200,7 @@ func (p *partition) scratch(n int) {
 // partition.
 func (p *partition) crowded() bool { return len(p.clusters) >= p.most }
 
-// findLinks fills touched with the clusters that have an arc with c outside of
-// the trees, and out and in with the tightest to and from each.
+// findLinks fills touched with c's links, exact.
 func (p *partition) findLinks(s *solver, c int32) {
 	p.touched = p.touched[:0]
 	for _, z := range p.members[p.clusters[c].from:p.clusters[c].to] {
@@ -209,109 +213,106 @@ func (p *partition) findLinks(s *solver, c int32) {
 			if other == c {
 				continue
 			}
-			if p.mark[other] != c {
-				p.mark[other] = c
-				p.touched = append(p.touched, other)
-				p.out[other] = link{noSlack, other, 0}
-				p.in[other] = link{noSlack, c, 0}
+			if p.slot[other] == 0 {
+				p.touched = append(p.touched, link{out: noSlack, in: noSlack, other: other})
+				p.slot[other] = int32(len(p.touched))
 			}
-			p.tighten(s, a, arc, &p.out[other], &p.in[other], z)
+			p.touched[p.slot[other]-1].tighten(s, a, arc.tail == z)
 		}
 	}
-}
-
-// tighten takes arc a between z's cluster and another into account, in the links
-// out of z's cluster and into it.
-func (p *partition) tighten(s *solver, a int32, arc *arc, out, in *link, z int32) {
-	tension := p.local[arc.head] - p.local[arc.tail]
-	forward, backward := out, in
-	if arc.tail != z {
-		forward, backward = in, out
-	}
-	if slack := tension - s.duration[arc.vertex]; slack < forward.slack {
-		forward.slack, forward.arc = slack, residual(2*a)
-	}
-	if slack := s.duration[arc.vertex-1] - tension; slack < backward.slack {
-		backward.slack, backward.arc = slack, residual(2*a+1)
+	for i := range p.touched {
+		p.slot[p.touched[i].other] = 0
 	}
 }
 
-// relink finds the links of c and those of others to it anew.
-func (p *partition) relink(s *solver, c int32) {
-	for _, l := range p.clusters[c].links {
-		links := p.clusters[l.other].links
-		for i := range links {
-			if links[i].other == c {
-				links[i] = links[len(links)-1]
-				p.clusters[l.other].links = links[:len(links)-1]
-				break
-			}
+// tighten takes into account the arc a, which runs outward or inward.
+func (l *link) tighten(s *solver, a int32, outward bool) {
+	arc := &s.arcs[a]
+	tension := s.local[arc.head] - s.local[arc.tail]
+	forward, backward := tension-s.duration[arc.vertex], s.duration[arc.vertex-1]-tension
+	out, outArc, in, inArc := forward, residual(2*a), backward, residual(2*a+1)
+	if !outward {
+		out, outArc, in, inArc = in, inArc, out, outArc
+	}
+	if out < l.out {
+		l.out, l.outArc = out, outArc
+	}
+	if in < l.in {
+		l.in, l.inArc = in, inArc
+	}
+}
+
+// mirror returns l as the other cluster has it.
+func (l link) mirror(c int32) link {
+	return link{out: l.in, in: l.out, outArc: l.inArc, inArc: l.outArc, other: c}
+}
+
+// linkOf returns c's link with another cluster, made where there is none.
+func (p *partition) linkOf(c, other int32) *link {
+	links := p.clusters[c].links
+	for i := range links {
+		if links[i].other == other {
+			return &links[i]
 		}
 	}
-	p.findLinks(s, c)
-	links := p.clusters[c].links[:0]
-	for _, other := range p.touched {
-		links = append(links, p.out[other])
-		o := &p.clusters[other]
-		o.links = append(o.links, p.in[other])
-		p.mark[other] = -1
-	}
-	p.clusters[c].links = links
+	p.clusters[c].links = append(links, link{out: noSlack, in: noSlack, other: other})
+	return &p.clusters[c].links[len(links)]
 }
 
-// refresh finds the links between two clusters anew.
-func (p *partition) refresh(s *solver, a, b int32) {
-	if a == b {
+// insert takes into account that arc a has left a tree or moved on its curve.
+func (p *partition) insert(s *solver, a int32) {
+	c, d := p.cluster[s.arcs[a].tail], p.cluster[s.arcs[a].head]
+	if c == d {
 		return
 	}
-	x, y := &p.clusters[a], &p.clusters[b]
-	if x.to-x.from > y.to-y.from {
-		a, b, x, y = b, a, y, x
+	p.linkOf(c, d).tighten(s, a, true)
+	p.linkOf(d, c).tighten(s, a, false)
+}
+
+// refresh makes the links between two clusters exact and returns a's.
+func (p *partition) refresh(s *solver, a, b int32) *link {
+	x, y := a, b
+	if p.clusters[a].to-p.clusters[a].from > p.clusters[b].to-p.clusters[b].from {
+		x, y = b, a
 	}
-	out, in := link{noSlack, b, 0}, link{noSlack, a, 0}
-	for _, z := range p.members[x.from:x.to] {
+	exact := link{out: noSlack, in: noSlack, other: y}
+	for _, z := range p.members[p.clusters[x].from:p.clusters[x].to] {
 		for _, e := range s.at(z) {
 			arc := &s.arcs[e]
-			if arc.tree {
-				continue
-			}
-			if p.cluster[arc.tail]^p.cluster[arc.head]^a == b {
-				p.tighten(s, e, arc, &out, &in, z)
+			if !arc.tree && p.cluster[arc.tail]^p.cluster[arc.head]^x == y {
+				exact.tighten(s, e, arc.tail == z)
 			}
 		}
 	}
-	x.links = setLink(x.links, out)
-	y.links = setLink(y.links, in)
+	*p.linkOf(x, y) = exact
+	*p.linkOf(y, x) = exact.mirror(x)
+	return p.linkOf(a, b)
 }
 
-func setLink(links []link, l link) []link {
-	for i := range links {
-		if links[i].other == l.other {
-			links[i] = l
-			return links
+// setDue computes when c's first link to a late cluster becomes tight.
+func (p *partition) setDue(c int32) {
+	from := &p.clusters[c]
+	if from.late {
+		p.due[c] = never
+		return
+	}
+	due := never
+	for i := range from.links {
+		l := &from.links[i]
+		if to := &p.clusters[l.other]; to.late {
+			due = min(due, l.out+to.offset)
 		}
 	}
-	return append(links, l)
-}
-
-// cut is what cutOff did.
-type cut struct {
-	// rest and piece are the two parts of a cluster that was split.
-	rest, piece int32
-	split       bool
+	p.due[c] = due - from.offset
 }
 
 // cutOff moves the piece of tree from x down to the other tree. Parents must be
-// as before the move. Where x is not the root of its cluster, that is split; its
-// links are then the caller's to find.
-func (p *partition) cutOff(s *solver, x int32) cut {
-	top := p.cluster[x]
-	result := cut{}
-	if p.clusters[top].root != x {
-		result = cut{rest: top, piece: p.split(s, x), split: true}
-		top = result.piece
+// as before the move; the arc above x has left the tree.
+func (p *partition) cutOff(s *solver, x int32) {
+	if p.clusters[p.cluster[x]].root != x {
+		p.split(s, x)
 	}
-	p.moved = append(p.moved[:0], top)
+	p.moved = append(p.moved[:0], p.cluster[x])
 	for i := 0; i < len(p.moved); i++ {
 		for c := p.kin[p.moved[i]].child; c >= 0; c = p.kin[c].next {
 			p.moved = append(p.moved, c)
@@ -325,22 +326,57 @@ func (p *partition) cutOff(s *solver, x int32) cut {
 			m.offset -= p.fall
 		}
 	}
-	return result
+	for _, c := range p.moved {
+		m := &p.clusters[c]
+		if !m.late {
+			p.arrive(s, c)
+			continue
+		}
+		p.due[c] = never
+		for i := range m.links {
+			l := &m.links[i]
+			if from := &p.clusters[l.other]; !from.late {
+				p.due[l.other] = min(p.due[l.other], l.in+m.offset-from.offset)
+			}
+		}
+	}
 }
 
-// split makes a cluster of x and the members of its cluster below it.
-func (p *partition) split(s *solver, x int32) int32 {
+// arrive sets the due time of a cluster that has become early, and puts its
+// tight arcs in the queue.
+func (p *partition) arrive(s *solver, c int32) {
+	from := &p.clusters[c]
+	due := never
+	now := p.fall + from.offset
+	for i := range from.links {
+		l := &from.links[i]
+		to := &p.clusters[l.other]
+		if !to.late {
+			continue
+		}
+		at := l.out + to.offset
+		due = min(due, at)
+		if at == now {
+			s.queue.push(s.earlyEnd(l.outArc), l.outArc)
+		}
+	}
+	p.due[c] = due - from.offset
+}
+
+// split cuts x's cluster above x. The smaller part becomes a new cluster; the
+// larger one keeps its number and its links, which may now be too low.
+func (p *partition) split(s *solver, x int32) {
 	c := p.cluster[x]
-	old := &p.clusters[c]
-	piece := int32(len(p.clusters))
+	old := p.clusters[c]
 	members := p.members[old.from:old.to]
 	// Mark from the root and x down, path by path.
-	p.cluster[x] = piece
 	mark := p.count
 	for _, z := range members {
 		mark[z] = 0
 	}
-	mark[old.root], mark[x] = 1, 2
+	const upper, lower = 1, 2
+	mark[old.root], mark[x] = upper, lower
+	size := 0
 	for _, z := range members {
 		at := z
 		p.stack = p.stack[:0]
@@ -352,31 +388,55 @@ func (p *partition) split(s *solver, x int32) int32 {
 		for _, at := range p.stack {
 			mark[at] = known
 		}
-	}
-	rest := 0
-	for i, z := range members {
-		if mark[z] == 1 {
-			members[i], members[rest] = members[rest], z
-			rest++
-		} else {
-			p.cluster[z] = piece
+		if mark[z] == lower {
+			size++
 		}
 	}
-	made := cluster{from: old.from + int32(rest), to: old.to, root: x, late: old.late, offset: old.offset}
-	old.to = made.from
+	// The new cluster takes the end of the range.
+	part, made := int32(len(p.clusters)), old
+	made.links = nil
 	if cap(p.clusters) > len(p.clusters) {
-		made.links = p.clusters[:len(p.clusters)+1][len(p.clusters)].links[:0]
+		made.links = p.clusters[:part+1][part].links[:0]
 	}
+	goes := int32(lower)
+	if 2*size > len(members) {
+		goes = upper
+	}
+	stay := 0
+	for i, z := range members {
+		if mark[z] == goes {
+			p.cluster[z] = part
+		} else {
+			members[i], members[stay] = members[stay], z
+			stay++
+		}
+	}
+	made.from = old.from + int32(stay)
 	p.clusters = append(p.clusters, made)
-	p.kin[piece] = kin{-1, -1, -1, -1}
+	p.clusters[c].to = made.from
+	p.kin[part] = kin{-1, -1, -1, -1}
+	p.due[part] = p.due[c]
+	if goes == lower {
+		p.clusters[part].root = x
+		p.adopt(part, c)
+	} else {
+		p.clusters[c].root = x
+		p.adopt(part, p.kin[c].up)
+		p.adopt(c, part)
+	}
 	for child := p.kin[c].child; child >= 0; {
 		next := p.kin[child].next
-		if p.cluster[s.node[p.clusters[child].root].parent] == piece {
-			p.adopt(child, piece)
+		if child != part && p.cluster[s.node[p.clusters[child].root].parent] == part {
+			p.adopt(child, part)
 		}
 		child = next
 	}
-	return piece
+	p.findLinks(s, part)
+	p.clusters[part].links = append(p.clusters[part].links, p.touched...)
+	for _, l := range p.touched {
+		o := &p.clusters[l.other]
+		o.links = append(o.links, l.mirror(part))
+	}
 }
 
 // adopt moves cluster c below another, or below none.
@@ -403,57 +463,61 @@ func (p *partition) adopt(c, up int32) {
 
 // descend lets the late tree fall until an arc from the early tree to it is
 // tight, and puts all such arcs in the queue; or until target, and returns false.
-// O(links).
+// O(clusters), and O(members) for each link that has to be put right.
 func (p *partition) descend(s *solver, target unit.Time) bool {
-	lateTime := p.lateTime[:len(p.clusters)]
-	for c := range p.clusters {
-		lateTime[c] = 1 << 61
-		if p.clusters[c].late {
-			lateTime[c] = p.clusters[c].offset - p.fall
+	due := p.due[:len(p.clusters)]
+	for len(s.queue.heap) == 0 {
+		first := never
+		for _, d := range due {
+			first = min(first, d)
 		}
-	}
-	least := int64(1) << 59
-	p.tight = p.tight[:0]
-	for c := range p.clusters {
-		from := &p.clusters[c]
-		if from.late {
-			continue
+		if left := int64(s.makespan - target); target != noTarget && first-p.fall >= left {
+			p.fall += left
+			s.makespan = target
+			return false
 		}
-		limit := least + from.offset
-		for i := range from.links {
-			l := &from.links[i]
-			if slack := l.slack + lateTime[l.other]; slack <= limit {
-				if slack < limit {
-					limit, least = slack, slack-from.offset
-					p.tight = p.tight[:0]
-				}
-				p.tight = append(p.tight, l.arc)
+		for c, d := range due {
+			if d == first {
+				p.check(s, int32(c))
 			}
 		}
-	}
-	if left := int64(s.makespan - target); target != noTarget && least >= left {
-		p.fall += left
-		s.makespan = target
-		return false
-	}
-	p.fall += least
-	s.makespan -= unit.Time(least)
-	for _, r := range p.tight {
-		s.queue.push(s.earlyEnd(r), r)
+		if len(s.queue.heap) > 0 {
+			s.makespan -= unit.Time(first - p.fall)
+			p.fall = first
+		}
 	}
 	return true
 }
 
-// offer puts the tight arcs from clusters that have just moved to the early tree
-// in the queue.
-func (p *partition) offer(s *solver) {
-	for _, c := range p.moved {
-		from := &p.clusters[c]
-		for _, l := range from.links {
-			to := &p.clusters[l.other]
-			if to.late && l.slack+to.offset-p.fall == from.offset {
-				s.queue.push(s.earlyEnd(l.arc), l.arc)
-			}
+// check puts the arcs of early cluster c in the queue that are tight when it is
+// due, after putting right the links that say so, and sets when it is due next.
+func (p *partition) check(s *solver, c int32) {
+	due := p.due[c] + p.clusters[c].offset
+	next := never
+	for i := 0; i < len(p.clusters[c].links); i++ {
+		l := &p.clusters[c].links[i]
+		to := &p.clusters[l.other]
+		if !to.late {
+			continue
 		}
+		at := l.out + to.offset
+		if at == due && !p.exact(s, c, l) {
+			l = p.refresh(s, c, l.other)
+			at = l.out + to.offset
+		}
+		if at == due {
+			s.queue.push(s.earlyEnd(l.outArc), l.outArc)
+		}
+		next = min(next, at)
 	}
+	p.due[c] = next - p.clusters[c].offset
+}
+
+// exact says whether c's link l outward is what it was when it was found.
+func (p *partition) exact(s *solver, c int32, l *link) bool {
+	if s.arcs[l.outArc.arc()].tree {
+		return false
+	}
+	from, to := s.ends(l.outArc)
+	return p.cluster[from] == c && p.cluster[to] == l.other && p.local[to]-p.local[from]-s.length(l.outArc) == l.out
 }

@@ -198,32 +198,19 @@ func (s *solver) pivot(p step) {
 		} else {
 			s.arcs[enter].vertex++
 		}
-		s.refresh(s, s.cluster[p.from], s.cluster[p.to])
+		s.insert(s, enter)
 		return
 	}
 	if p.enter.backward() {
 		s.arcs[enter].vertex--
 	}
 	s.arcs[enter].tree = true
-
-	x := p.leave
-	above := s.node[x].parent
-	s.drop(x, p.early)
-	cut := s.cutOff(s, x)
+	s.drop(p.leave, p.early)
+	s.cutOff(s, p.leave)
 	if p.early {
-		s.hang(p.from, x, node{parent: p.to, arc: enter, up: p.room - p.amount, down: p.amount})
+		s.hang(p.from, p.leave, node{parent: p.to, arc: enter, up: p.room - p.amount, down: p.amount})
 	} else {
-		s.hang(p.to, x, node{parent: p.from, arc: enter, up: p.amount, down: p.room - p.amount})
-	}
-	if cut.split {
-		s.relink(s, cut.rest)
-		s.relink(s, cut.piece)
-	} else {
-		s.refresh(s, s.cluster[x], s.cluster[above])
-	}
-	s.refresh(s, s.cluster[p.from], s.cluster[p.to])
-	if !p.early {
-		s.offer(s)
+		s.hang(p.to, p.leave, node{parent: p.from, arc: enter, up: p.amount, down: p.room - p.amount})
 	}
 	if s.crowded() {
 		s.newPartition(s)
@@ -248,6 +235,7 @@ func (s *solver) drop(x int32, early bool) {
 	if fromX := a.tail == x; fromX != early { // full: it is to be faster
 		a.vertex++
 	}
+	s.insert(s, s.node[x].arc)
 }
 
 // hang turns the piece of tree below x so that y is its root, and hangs it by
@@ -286,16 +274,9 @@ func (s *solver) start() bool {
 	}
 	s.augment(s.sink, -amount)
 	s.price = unit.Power(amount)
-	above := s.node[x].parent
 	s.drop(x, true)
-	cut := s.cutOff(s, x)
+	s.cutOff(s, x)
 	s.hang(s.sink, x, node{parent: -1})
-	if cut.split {
-		s.relink(s, cut.rest)
-		s.relink(s, cut.piece)
-	} else {
-		s.refresh(s, s.cluster[x], s.cluster[above])
-	}
 	return true
 }
 
