@@ -11,8 +11,9 @@ import (
 type Kind uint8
 
 // The kinds of actions. The first six are the parts of a microbatch's way
-// through a stage; Overlap is a forward and a backward run together as one op;
-// the last three take a fixed time and belong to no microbatch, but for Load.
+// through a stage. Overlap is a forward and a full backward run together as one
+// op. Load, ReduceGrad and Optimizer take a fixed time. The last six are the
+// communication in PyTorch's lowered schedules; no [Order] holds them.
 const (
 	Forward           Kind = iota + 1 // F
 	Backward                          // B: gradients of inputs and of weights
@@ -22,33 +23,53 @@ const (
 	RecomputeBackward                 // RB: R and B as one op
 	Overlap                           // (F;B)
 	Load                              // LOAD: fetch a microbatch's input
-	ReduceGrad                        // REDUCE_GRAD: a stage's gradients, summed over the data-parallel ranks
+	ReduceGrad                        // REDUCE_GRAD: sum a stage's gradients over the data-parallel ranks
 	Optimizer                         // OPTIMIZER: update a stage's weights
+	SendForward                       // SEND_F: a stage's output to the next stage
+	RecvForward                       // RECV_F: a stage's input from the stage before
+	SendBackward                      // SEND_B: an input's gradient to the stage before
+	RecvBackward                      // RECV_B: an output's gradient from the next stage
+	Unshard                           // UNSHARD: gather a stage's weights
+	Reshard                           // RESHARD: drop them again
 	kinds
 )
 
 // Instruction returns the name under which profiles give the kind's options.
 func (k Kind) Instruction() string {
-	if k >= kinds {
-		k = 0
-	}
-	return [kinds]string{"unknown", "forward", "backward", "input-gradient", "weight-gradient", "recompute",
-		"recompute-backward", "overlap", "load", "reduce-gradient", "optimizer"}[k]
+	return k.name([kinds]string{
+		"unknown", "forward", "backward", "input-gradient", "weight-gradient", "recompute", "recompute-backward", "overlap",
+		"load", "reduce-gradient", "optimizer", "send-forward", "receive-forward", "send-backward", "receive-backward", "unshard", "reshard",
+	})
 }
 
 // String returns the kind's notation in an action: "F", "REDUCE_GRAD".
 func (k Kind) String() string {
+	return k.name([kinds]string{
+		"?", "F", "B", "I", "W", "R", "RB", "OVERLAP_F_B",
+		"LOAD", "REDUCE_GRAD", "OPTIMIZER", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "UNSHARD", "RESHARD",
+	})
+}
+
+func (k Kind) name(names [kinds]string) string {
 	if k >= kinds {
 		k = 0
 	}
-	return [kinds]string{"?", "F", "B", "I", "W", "R", "RB", "OVERLAP_F_B", "LOAD", "REDUCE_GRAD", "OPTIMIZER"}[k]
+	return names[k]
 }
 
-// Fixed says whether the kind takes a fixed time, whatever the clock.
-func (k Kind) Fixed() bool { return k == Load || k == ReduceGrad || k == Optimizer }
+// Fixed says whether actions of the kind take a fixed time, whatever the clock.
+func (k Kind) Fixed() bool { return k >= Load && k < kinds }
+
+// Communication says whether the kind is one that lowering adds to an order.
+func (k Kind) Communication() bool { return k >= SendForward && k < kinds }
 
 // hasMicrobatch says whether an action of the kind names a microbatch.
-func (k Kind) hasMicrobatch() bool { return k != ReduceGrad && k != Optimizer }
+func (k Kind) hasMicrobatch() bool {
+	return k != ReduceGrad && k != Optimizer && k != Unshard && k != Reshard
+}
+
+// fullBackward says whether the kind gives the gradients of inputs and weights.
+func (k Kind) fullBackward() bool { return k == Backward || k == RecomputeBackward }
 
 // Part is one microbatch's pass through one stage.
 type Part struct {
@@ -108,8 +129,8 @@ func (a Action) append(b []byte) []byte {
 	return append(b, ')')
 }
 
-// ParseAction returns the action written as <stage><kind><microbatch>, kinds F, B,
-// I, W, R, RB and LOAD, as <stage><kind>, kinds REDUCE_GRAD and OPTIMIZER, or as
+// ParseAction returns the action written as <stage><kind><microbatch>, without
+// microbatch for REDUCE_GRAD, OPTIMIZER, UNSHARD and RESHARD, or as
 // (<forward>;<backward>), with or without the word OVERLAP_F_B after the bracket.
 // Numbers count from 0 and have no sign, no leading zero and at most 8 digits. All
 // else is an error that says what was expected.
@@ -117,7 +138,10 @@ func ParseAction(s string) (Action, error) {
 	inner, ok := strings.CutPrefix(s, "(")
 	if !ok {
 		p, err := parsePart(s)
-		return Action{Kind: p.Kind, Stage: p.Stage, Microbatch: p.Microbatch}, err
+		if err != nil {
+			return Action{}, fmt.Errorf("action %s: %w", quote(s), err)
+		}
+		return Action{Kind: p.Kind, Stage: p.Stage, Microbatch: p.Microbatch}, nil
 	}
 	inner, ok = strings.CutSuffix(strings.TrimSuffix(inner, Overlap.String()), ")")
 	first, second, both := strings.Cut(inner, ";")
@@ -126,11 +150,11 @@ func ParseAction(s string) (Action, error) {
 	}
 	f, err := parsePart(first)
 	if err != nil {
-		return Action{}, fmt.Errorf("action %s: %w", quote(s), err)
+		return Action{}, fmt.Errorf("action %s: %s: %w", quote(s), quote(first), err)
 	}
 	b, err := parsePart(second)
 	if err != nil {
-		return Action{}, fmt.Errorf("action %s: %w", quote(s), err)
+		return Action{}, fmt.Errorf("action %s: %s: %w", quote(s), quote(second), err)
 	}
 	if f.Kind != Forward || b.Kind != Backward {
 		return Action{}, fmt.Errorf("action %s: an overlapped slot is a forward and then a full backward, as (2F5;5B1)", quote(s))
@@ -139,44 +163,37 @@ func ParseAction(s string) (Action, error) {
 }
 
 func parsePart(s string) (Part, error) {
-	stage, rest, err := leadingNumber(s)
-	if err != nil {
-		return Part{}, fmt.Errorf("action %s: stage: %w", quote(s), err)
+	var p Part
+	var err error
+	rest := s
+	if p.Stage, rest, err = leadingNumber(s); err != nil {
+		return Part{}, fmt.Errorf("stage: %w (an action is written <stage><kind><microbatch>, as 2F0)", err)
 	}
 	word := strings.TrimRight(rest, "0123456789")
-	p := Part{Stage: stage}
-	switch word {
-	case "F", "B", "I", "W", "R", "RB", "LOAD", "REDUCE_GRAD", "OPTIMIZER":
-		for p.Kind = Forward; p.Kind.String() != word; p.Kind++ {
-		}
-	case "BW":
-		return Part{}, fmt.Errorf("action %s: BW is the old notation, where B was the input gradient; today B is the full backward and I the input gradient: write %s, and I for each old B",
-			quote(s), quote(strings.Replace(s, "BW", "B", 1)))
-	case "":
-		return Part{}, fmt.Errorf("action %s: a kind (F, B, I, W, R, RB) is missing after the stage", quote(s))
-	default:
-		return Part{}, fmt.Errorf("action %s: unknown kind %s; there are F, B, I, W, R, RB, LOAD, REDUCE_GRAD and OPTIMIZER", quote(s), quote(word))
-	}
 	digits := rest[len(word):]
-	if !p.Kind.hasMicrobatch() {
+	for p.Kind = Forward; p.Kind < kinds; p.Kind++ {
+		if p.Kind != Overlap && p.Kind.String() == word {
+			break
+		}
+	}
+	switch {
+	case word == "":
+		return Part{}, errors.New("the kind (F, B, I, W) is missing after the stage")
+	case word == "BW":
+		return Part{}, fmt.Errorf("BW is PyTorch's notation of before November 2024, in which B was the input gradient; today the full backward is B and the input gradient I: write %dB%s here, and I for each of the file's B",
+			p.Stage, digits)
+	case p.Kind == kinds:
+		return Part{}, fmt.Errorf("unknown kind %s; there are F, B, I, W, R, RB, LOAD, REDUCE_GRAD, OPTIMIZER, and SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD", quote(word))
+	case !p.Kind.hasMicrobatch():
 		if digits != "" {
-			return Part{}, fmt.Errorf("action %s: %s has no microbatch; write %v", quote(s), word, p)
+			return Part{}, fmt.Errorf("%s has no microbatch; write %v", word, p)
 		}
 		return p, nil
 	}
-	n, trailing, err := leadingNumber(digits)
-	if err != nil || trailing != "" {
-		return Part{}, fmt.Errorf("action %s: microbatch: %w", quote(s), cmpErr(err))
+	if p.Microbatch, _, err = leadingNumber(digits); err != nil {
+		return Part{}, fmt.Errorf("microbatch: %w", err)
 	}
-	p.Microbatch = n
 	return p, nil
-}
-
-func cmpErr(err error) error {
-	if err == nil {
-		return errors.New("a whole number is expected")
-	}
-	return err
 }
 
 // maxNumber bounds stages and microbatches as read; see also MaxActions.

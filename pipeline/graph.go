@@ -70,13 +70,13 @@ func (x *index) arcs(o *Order) []dag.Arc {
 // successors writes into to the ops that need p's result, at most 3, and returns
 // how many.
 func (x *index) successors(p Part, to []int32) (n int) {
-	put := func(t []int32, cell int32) {
-		if t != nil && t[cell] != none {
-			to[n] = t[cell]
+	put := func(table []int32, cell int32) {
+		if next := op(table, cell); next != none {
+			to[n] = next
 			n++
 		}
 	}
-	cell := x.at(p.Stage, p.Microbatch)
+	cell := x.cell(p.Stage, p.Microbatch)
 	switch p.Kind {
 	case Forward:
 		if next := cell + x.microbatches; int(next) < len(x.forward) {

@@ -24,7 +24,7 @@ func Schedules() []Schedule {
 			Name: "interleaved-1f1b", Aliases: []string{"interleaved", "vpp", "1f1b-interleaved", "virtual-pipeline"},
 			Summary: "1f1b over several chunks a rank",
 			Sizes:   "group G: M / max(1, M div P) where that is whole (the default), or P ≤ G ≤ M with M mod G either 0 or at least P",
-			Example: Size{Ranks: 4, Chunks: 2, Microbatches: 8}, fit: inGroups, rank: interleaved1F1B,
+			Example: Size{Ranks: 3, Chunks: 2, Microbatches: 6}, fit: inGroups, rank: interleaved1F1B,
 		},
 		{
 			Name: "looped-bfs", Aliases: []string{"bfs", "breadth-first", "breadth-first-pipeline"},
@@ -45,22 +45,22 @@ func Schedules() []Schedule {
 			Name: "interleaved-zero-bubble", Aliases: []string{"interleaved-zb", "interleaved-zb1p"},
 			Summary: "interleaved-1f1b with weights' gradients put off into the bubbles",
 			Sizes:   "M a multiple of max(1, M div P); group M / max(1, M div P)",
-			Example: Size{Ranks: 4, Chunks: 2, Microbatches: 8}, fit: inRounds, rank: interleavedZeroBubble,
+			Example: Size{Ranks: 3, Chunks: 2, Microbatches: 6}, fit: inRounds, rank: interleavedZeroBubble,
 		},
 		{
 			Name: "zbv", Aliases: []string{"zbv-zero-bubble", "zero-bubble-v"},
 			Summary: "two chunks a rank in a V, no bubble at equal times", Sizes: "any ranks and microbatches, 2 chunks",
-			Placement: V, Example: Size{Ranks: 4, Chunks: 2, Microbatches: 8}, fit: twoChunks, rank: zbv,
+			Placement: V, Example: Size{Ranks: 3, Chunks: 2, Microbatches: 6}, fit: twoChunks, rank: zbv,
 		},
 		{
 			Name:    "dualpipe",
 			Summary: "microbatches from both ends, forwards and backwards overlapped", Sizes: "2 chunks, P even, M even and at least 2·P",
-			Placement: Bidirectional, Example: Size{Ranks: 4, Chunks: 2, Microbatches: 10}, fit: dualSize, rank: dualPipe,
+			Placement: Bidirectional, Example: Size{Ranks: 4, Chunks: 2, Microbatches: 8}, fit: dualSize, rank: dualPipe,
 		},
 		{
 			Name: "dualpipev", Aliases: []string{"cut-in-half"},
 			Summary: "dualpipe's order on a V of two chunks", Sizes: "2 chunks, M at least 2·P",
-			Placement: V, Example: Size{Ranks: 4, Chunks: 2, Microbatches: 10}, fit: dualVSize, rank: dualPipeV,
+			Placement: V, Example: Size{Ranks: 3, Chunks: 2, Microbatches: 6}, fit: dualVSize, rank: dualPipeV,
 		},
 		{
 			Name: "gpipe-forward", Aliases: []string{"forward-only", "inference"},
