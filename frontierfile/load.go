@@ -60,9 +60,23 @@ func (f *File) Load(i int) (Point, error) {
 	return p, nil
 }
 
+// Choice returns the choice of point i alone; see Load.
+func (f *File) Choice(i int) ([]int32, error) {
+	choice := make([]int32, f.Header.Ops)
+	for k := range i + 1 {
+		if problem := apply(f.encoded[k].knobs, choice, maxChoice); problem != "" {
+			return nil, &ValueError{k, "knobs", problem}
+		}
+	}
+	return choice, nil
+}
+
+// maxChoice bounds indexes of options.
+const maxChoice = 1 << 24
+
 // advance turns the choice and flow of point i−1 into those of point i.
 func (f *File) advance(i int, choice []int32, flow []unit.Power) error {
-	if problem := apply(f.encoded[i].knobs, choice, 1<<24); problem != "" {
+	if problem := apply(f.encoded[i].knobs, choice, maxChoice); problem != "" {
 		return &ValueError{i, "knobs", problem}
 	}
 	if problem := apply(f.encoded[i].flow, flow, unit.MaxFlow); problem != "" {

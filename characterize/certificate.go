@@ -1,0 +1,81 @@
+package characterize
+
+import (
+	"slices"
+
+	"github.com/perseus-energy/perseus/frontierfile"
+	"github.com/perseus-energy/perseus/unit"
+)
+
+// certificate says that no schedule with makespan at most T has a Σe' below
+// base − price·T.
+type certificate struct {
+	base  unit.Energy128
+	price unit.Power
+}
+
+func (c certificate) at(t unit.Time) unit.Energy128 { return c.base.Sub(unit.Product(c.price, t)) }
+
+// certify returns the certificate of a flow, as dag.Problem.Bound does. Only ops
+// whose flow differs from the flow before are evaluated.
+func (c *collector) certify(flow []unit.Power) certificate {
+	g := c.problem.Graph
+	if c.through == nil {
+		c.through, c.least = make([]unit.Power, g.Ops), make([]unit.Energy128, g.Ops)
+		for op := range c.through {
+			c.through[op] = -1
+		}
+	}
+	for op := range int32(g.Ops) {
+		var through unit.Power
+		for _, a := range g.In(op) {
+			through += flow[a]
+		}
+		if through == c.through[op] {
+			continue
+		}
+		least := c.problem.Curve(op).Least(through)
+		c.base = c.base.Add(least).Sub(c.least[op])
+		c.through[op], c.least[op] = through, least
+	}
+	var price unit.Power
+	from, to := g.Sources()
+	for _, f := range flow[from:to] {
+		price += f
+	}
+	return certificate{c.base, price}
+}
+
+// boundAt returns the bound of Σe' at makespan t: the better one of the
+// certificates of the two points between whose relaxed times t lies.
+func boundAt(relaxed []unit.Time, certificates []certificate, t unit.Time) unit.Energy128 {
+	i, found := slices.BinarySearch(relaxed, t)
+	if !found {
+		i-- // relaxed[i] ≤ t: no schedule is faster than the first point
+	}
+	bound := certificates[max(i, 0)].at(t)
+	if i+1 < len(relaxed) {
+		if next := certificates[i+1].at(t); next.Cmp(bound) > 0 {
+			bound = next
+		}
+	}
+	return bound
+}
+
+// gap returns energy/bound − 1 to the nearest part per thousand million, 0 where
+// the bound is not positive.
+func gap(energy, bound frontierfile.Nanojoules) frontierfile.Ratio {
+	if bound <= 0 {
+		return 0
+	}
+	const parts = 1_000_000_000
+	v, _ := unit.Product(unit.Power(energy-bound), parts).DivInt(int64(bound), unit.Nearest)
+	return frontierfile.Ratio(v)
+}
+
+// nanojoules returns e rounded; sums of ops' energies are far within range, see
+// dag.NewProblem.
+func nanojoules(e unit.Energy128, r unit.Rounding) frontierfile.Nanojoules {
+	v, _ := e.Nanojoules(r)
+	return frontierfile.Nanojoules(v)
+}
