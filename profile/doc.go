@@ -32,5 +32,5 @@
 // The median is what Hoefler and Belli, "Scientific Benchmarking of Parallel
 // Computing Systems" (SC 2015, section 3.1.3), advise for measured times, which
 // are skewed and have outliers; up to half of the samples may be wrong before it
-// is (Huber, "Robust Statistics", 1981, section 3.2).
+// is (Huber, "Robust Statistics", 1981, chapter 3).
 package profile

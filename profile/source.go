@@ -1,0 +1,188 @@
+package profile
+
+import (
+	"bufio"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// DefaultMaxBytes is how long a profile may be, uncompressed, where the options
+// do not say: 256 MiB, some four million rows.
+const DefaultMaxBytes = 256 << 20
+
+// source is a file in memory.
+type source struct {
+	text       string
+	sha256     string
+	compressed bool
+}
+
+// load reads all of r, through gzip where it starts with gzip's magic number.
+// Neither what is read from r nor what comes out of it may be longer than limit.
+// It fails with an *Error where the content is at fault, and with r's own error.
+func load(r io.Reader, name string, limit int64) (source, error) {
+	fault := func(format string, args ...any) (source, error) {
+		return source{}, &Error{Name: name, Problems: []Problem{{Message: fmt.Sprintf(format, args...)}}}
+	}
+	outer := &limited{r: r, left: limit + 1}
+	buffered := bufio.NewReader(outer)
+	var s source
+	magic, _ := buffered.Peek(4)
+	inner := io.Reader(buffered)
+	switch m := string(magic); {
+	case strings.HasPrefix(m, "\x1f\x8b"):
+		s.compressed = true
+		z, err := gzip.NewReader(buffered)
+		if err != nil {
+			if outer.err != nil {
+				return source{}, fmt.Errorf("%s: %w", name, outer.err)
+			}
+			return fault("damaged gzip file (%v); make it again", err)
+		}
+		inner = z
+	case m == "PK\x03\x04":
+		return fault(`a zip file or an Excel workbook; save it as "CSV UTF-8", compressed with gzip or not at all`)
+	case m == "\x28\xb5\x2f\xfd", strings.HasPrefix(m, "BZh"), m == "\xfd7zX":
+		return fault("compressed, but not with gzip; use gzip or none")
+	}
+	var text strings.Builder
+	hash := sha256.New()
+	n, err := io.Copy(io.MultiWriter(&text, hash), io.LimitReader(inner, limit+1))
+	switch {
+	case n > limit || outer.left == 0:
+		return fault("longer than %d bytes; allow more, or leave out rows that are not needed", limit)
+	case outer.err != nil:
+		return source{}, fmt.Errorf("%s: %w", name, outer.err)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fault("the gzip file is cut short; copy or make it again")
+	case err != nil:
+		return fault("damaged gzip file (%v); make it again", err)
+	}
+	s.text, s.sha256 = text.String(), hex.EncodeToString(hash.Sum(nil))
+	return s, nil
+}
+
+// limited reads at most left bytes and keeps the error that r failed with.
+type limited struct {
+	r    io.Reader
+	left int64
+	err  error
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	if l.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
+	l.left -= int64(n)
+	if err != nil && err != io.EOF {
+		l.err = err
+	}
+	return n, err
+}
+
+// checkEncoding adds a problem where text is not UTF-8, as which plain ASCII
+// counts, or where its line ends are neither LF nor CRLF.
+func checkEncoding(text string, found *problems) {
+	const remedy = `; save the file as UTF-8, which spreadsheets call "CSV UTF-8"`
+	at := func(i int, format string, args ...any) {
+		line := 1 + strings.Count(text[:i], "\n")
+		found.add(Problem{Line: line, Column: i - strings.LastIndexByte(text[:i], '\n'), Message: fmt.Sprintf(format, args...)})
+	}
+	nul := strings.IndexByte(text, 0)
+	switch {
+	case strings.HasPrefix(text, "\xff\xfe"), strings.HasPrefix(text, "\xfe\xff"):
+		found.addf(0, "UTF-16"+remedy)
+	case nul == 0 || nul == 1:
+		at(nul, "a NUL byte, as UTF-16 has"+remedy)
+	case nul > 0:
+		at(nul, "a NUL byte: a binary file, or one that was cut off in a crash"+remedy)
+	case !utf8.ValidString(text):
+		i := 0
+		for r, size := utf8.DecodeRuneInString(text); r != utf8.RuneError || size > 1; r, size = utf8.DecodeRuneInString(text[i:]) {
+			i += size
+		}
+		at(i, "the byte 0x%02X is not UTF-8: is it Latin-1 or Windows-1252?"+remedy, text[i])
+	}
+	for i := 0; ; i++ {
+		j := strings.IndexByte(text[i:], '\r')
+		if j < 0 {
+			return
+		}
+		if i += j; i+1 < len(text) && text[i+1] != '\n' {
+			at(i, "a carriage return inside a line; end lines with LF or CRLF")
+			return
+		}
+	}
+}
+
+// cell is one field of a line.
+type cell struct {
+	// value is without quotes and without the spaces around it.
+	value string
+	// column is where the value starts in the line, from 1, in bytes.
+	column int
+	spaced bool
+}
+
+// split appends the fields of a line to cells, at most limit of them. Fields are
+// as in RFC 4180, but a quoted one ends on its line. end is the column after
+// the last one read. ok is false where a quote is at fault.
+func split(line string, cells []cell, limit int) (_ []cell, fault Problem, ok bool) {
+	for pos := 0; len(cells) < limit; {
+		start := pos
+		for start < len(line) && (line[start] == ' ' || line[start] == '\t') {
+			start++
+		}
+		end := len(line)
+		var c cell
+		if start < len(line) && line[start] == '"' {
+			i, doubled := start+1, false
+			for {
+				j := strings.IndexByte(line[i:], '"')
+				if j < 0 {
+					return cells, Problem{Column: start + 1, Message: "the quote is not closed on this line; close it, or delete it"}, false
+				}
+				if i += j + 1; i == len(line) || line[i] != '"' {
+					break
+				}
+				doubled = true
+				i++
+			}
+			raw := line[start+1 : i-1]
+			if doubled {
+				raw = strings.ReplaceAll(raw, `""`, `"`)
+			}
+			if j := strings.IndexByte(line[i:], ','); j >= 0 {
+				end = i + j
+			}
+			if strings.TrimSpace(line[i:end]) != "" {
+				return cells, Problem{Column: i + 1, Message: "text after a closing quote; end the field there, or double the quotes inside it"}, false
+			}
+			c = cell{value: strings.TrimSpace(raw), column: start + 1}
+			c.spaced = len(c.value) != len(raw) || end-pos != i-start
+		} else {
+			if j := strings.IndexByte(line[pos:], ','); j >= 0 {
+				end = pos + j
+			}
+			raw := line[pos:end]
+			c = cell{value: strings.TrimSpace(raw), column: start + 1}
+			c.spaced = len(c.value) != len(raw)
+			if j := strings.IndexByte(c.value, '"'); j >= 0 {
+				return cells, Problem{Column: start + j + 1, Message: "a quote inside an unquoted field; delete it, or quote the field and double the quotes inside it"}, false
+			}
+		}
+		cells = append(cells, c)
+		if end == len(line) {
+			break
+		}
+		pos = end + 1
+	}
+	return cells, Problem{}, true
+}
