@@ -62,3 +62,20 @@ func different(t testing.TB, stages, microbatches int) *dag.Problem {
 	}
 	return build(t, microbatches, 83_640_000, stretched)
 }
+
+// BenchmarkCoarse walks the whole frontier with slopes rounded to a few watts.
+func BenchmarkCoarse(b *testing.B) {
+	p := different(b, 64, 256)
+	for _, quantum := range []unit.Power{4 * watt, 8 * watt, 16 * watt, 32 * watt} {
+		b.Run(quantum.String(), func(b *testing.B) {
+			segments := 0
+			for b.Loop() {
+				segments = 0
+				for range frontier.Solve(frontier.Coarsen(p, quantum)) {
+					segments++
+				}
+			}
+			b.ReportMetric(float64(segments), "segments")
+		})
+	}
+}

@@ -168,7 +168,7 @@ func (p *partition) newPartition(s *solver) {
 // a new cluster, and a partition is made anew when its clusters have become
 // crowding times as many. Both were measured; the optimum is flat.
 const (
-	clusterSize = 0.5
+	clusterSize = 0.4
 	crowding    = 4
 )
 
