@@ -65,6 +65,9 @@ func (a Energy128) Neg() Energy128 { return Energy128{}.Sub(a) }
 
 // Joules returns a in joules, for display and measuring only.
 func (a Energy128) Joules() float64 {
+	if a.hi < 0 { // −2^64 plus almost as much would cost all small digits
+		return -a.Neg().Joules()
+	}
 	return (float64(a.hi)*(1<<64) + float64(a.lo)) / 1e15
 }
 
