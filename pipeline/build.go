@@ -100,7 +100,7 @@ func Find(name string) (*Schedule, error) {
 		names[i] = all[i].Name
 	}
 	hint := ""
-	if least <= max(2, len(wanted)/3) {
+	if nearest != "" && wanted != "" && least <= max(2, len(wanted)/3) {
 		hint = fmt.Sprintf("did you mean %q? ", nearest)
 	}
 	return nil, fmt.Errorf("unknown schedule %s: %sthere are %s", quote(name), hint, strings.Join(names, ", "))

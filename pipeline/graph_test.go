@@ -24,15 +24,10 @@ func TestGraphOfASmallOrder(t *testing.T) {
 	}
 }
 
-func BenchmarkGraph64x4x1024(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		o, err := Build("gpipe", Size{Ranks: 256, Microbatches: 1024})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := o.Graph(); err != nil {
-			b.Fatal(err)
-		}
+// TestLargeGraph keeps the size that the benchmark measures working.
+func TestLargeGraph(t *testing.T) {
+	g, err := build(t, "interleaved-1f1b", large).Graph()
+	if err != nil || g.Ops != 524288 {
+		t.Fatalf("%d ops, %v", g.Ops, err)
 	}
 }

@@ -148,8 +148,23 @@ func (o *Order) measure() error {
 	}
 	o.Schedule, o.Placement, o.Stages = "custom", Custom, int(stages)
 	o.Size = Size{Ranks: len(o.Ranks), Microbatches: int(microbatches)}
-	if n := len(o.Ranks); n > 0 {
-		o.Size.Chunks = (int(stages) + n - 1) / n
+	if err := o.Check(); err != nil {
+		return err
 	}
-	return o.Check()
+	// Check bounds the stages by the actions.
+	seen := make([]int32, stages) // the last rank plus one that has the stage
+	for r, actions := range o.Ranks {
+		chunks := 0
+		for _, a := range actions {
+			parts, n := a.Parts()
+			for _, p := range parts[:n] {
+				if seen[p.Stage] != int32(r)+1 {
+					seen[p.Stage] = int32(r) + 1
+					chunks++
+				}
+			}
+		}
+		o.Size.Chunks = max(o.Size.Chunks, chunks)
+	}
+	return nil
 }

@@ -1,7 +1,6 @@
 package dagfile
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -79,7 +78,7 @@ func (o *opJSON) options(named *names, curve *int32) ([]dag.Option, error) {
 		return parseOptions(o.Options)
 	}
 	if o.Energy == nil {
-		zero := json.Number("0")
+		zero := decimal("0")
 		o.Energy = &zero
 	}
 	return parseOptions([]optionJSON{{Time: o.Time, Energy: o.Energy}})
@@ -125,7 +124,7 @@ func parseOptions(raw []optionJSON) ([]dag.Option, error) {
 }
 
 // number returns a JSON number times 10^digits.
-func number(n *json.Number, field string, digits int, r unit.Rounding) (int64, error) {
+func number(n *decimal, field string, digits int, r unit.Rounding) (int64, error) {
 	if n == nil {
 		return 0, fmt.Errorf("%s is missing", field)
 	}

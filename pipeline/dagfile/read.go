@@ -50,6 +50,15 @@ type File struct {
 	Problem *dag.Problem
 }
 
+// decimal is a JSON number as written.
+type decimal string
+
+// UnmarshalJSON keeps the text; number reads it.
+func (d *decimal) UnmarshalJSON(b []byte) error {
+	*d = decimal(b)
+	return nil
+}
+
 // The JSON as written. Pointers tell an absent field from a zero.
 type (
 	fileJSON struct {
@@ -61,25 +70,25 @@ type (
 		Edges     [][]string     `json:"edges"`
 	}
 	resourceJSON struct {
-		Name          string       `json:"name"`
-		BlockingPower *json.Number `json:"blocking_power_w"`
+		Name          string   `json:"name"`
+		BlockingPower *decimal `json:"blocking_power_w"`
 	}
 	curveJSON struct {
 		Name    string       `json:"name"`
 		Options []optionJSON `json:"options"`
 	}
 	optionJSON struct {
-		Clock  *json.Number `json:"clock_mhz"`
-		Time   *json.Number `json:"time_s"`
-		Energy *json.Number `json:"energy_j"`
+		Clock  *decimal `json:"clock_mhz"`
+		Time   *decimal `json:"time_s"`
+		Energy *decimal `json:"energy_j"`
 	}
 	opJSON struct {
 		Name     string       `json:"name"`
 		Resource *string      `json:"resource"`
 		Curve    *string      `json:"curve"`
 		Options  []optionJSON `json:"options"`
-		Time     *json.Number `json:"time_s"`
-		Energy   *json.Number `json:"energy_j"`
+		Time     *decimal     `json:"time_s"`
+		Energy   *decimal     `json:"energy_j"`
 	}
 )
 
@@ -100,6 +109,9 @@ func Read(r io.Reader, name string) (*File, error) {
 	if err := decode(text, &raw); err != nil {
 		return nil, fmt.Errorf("%s%w", name, err)
 	}
+	if err := uniqueKeys(text); err != nil {
+		return nil, fmt.Errorf("%s%w", name, err)
+	}
 	if raw.Format != Format {
 		return nil, fmt.Errorf("%s: format %s; this version reads %q", name, quote(raw.Format), Format)
 	}
@@ -114,7 +126,6 @@ func Read(r io.Reader, name string) (*File, error) {
 func decode(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	d.UseNumber()
 	err := d.Decode(into)
 	offset := d.InputOffset()
 	var syntax *json.SyntaxError
@@ -135,10 +146,58 @@ func decode(text []byte, into any) error {
 	if err == nil {
 		return nil
 	}
+	return at(text, offset, err)
+}
+
+// at returns the error with the line and the column, in bytes, of an offset.
+func at(text []byte, offset int64, err error) error {
 	before := text[:min(max(offset, 0), int64(len(text)))]
 	line := 1 + bytes.Count(before, []byte("\n"))
 	column := max(1, len(before)-bytes.LastIndexByte(before, '\n')-1)
 	return fmt.Errorf(":%d:%d: %s", line, column, strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// uniqueKeys returns an error for the first key that an object has twice; text
+// is valid JSON.
+func uniqueKeys(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	type level struct {
+		keys map[string]bool // nil in a list
+		key  bool            // a key comes next
+	}
+	stack := []level{{}}
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return nil // the end
+		}
+		top := &stack[len(stack)-1]
+		switch token {
+		case json.Delim('{'):
+			top.key = true
+			stack = append(stack, level{map[string]bool{}, true})
+			continue
+		case json.Delim('['):
+			top.key = true
+			stack = append(stack, level{})
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		if top.keys == nil {
+			continue
+		}
+		if top.key {
+			key, _ := token.(string)
+			if top.keys[key] {
+				return at(text, d.InputOffset(), fmt.Errorf("the field %s is there twice", quote(key)))
+			}
+			top.keys[key] = true
+		}
+		top.key = !top.key
+	}
 }
 
 func orRoot(field string) string {
