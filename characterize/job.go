@@ -63,11 +63,12 @@ func (j *Job) problem() (*dag.Problem, frontierfile.Header, error) {
 	o := j.Order
 	h := frontierfile.Header{
 		Schedule: o.Schedule,
-		Ranks:    len(o.Ranks), Chunks: max(1, o.Size.Chunks), Microbatches: o.Size.Microbatches, Group: o.Size.Group,
+		Ranks:    len(o.Ranks), Chunks: chunks(o), Microbatches: o.Size.Microbatches,
 		Stages: o.Stages, GPUsPerRank: j.GPUsPerRank,
 		BlockingPower: j.BlockingPower, Profile: j.Profile,
 	}
-	if o.Schedule == Custom {
+	// Package verify derives these two by itself; the others it takes from here.
+	if o.Schedule != "gpipe" && o.Schedule != "1f1b" {
 		h.Order = o.ToActions()
 	}
 	if len(j.BlockingPower) != len(o.Ranks) {
@@ -113,4 +114,19 @@ func (j *Job) problem() (*dag.Problem, frontierfile.Header, error) {
 	}
 	p, err := dag.NewProblem(g, curves, ofOp, sum(j.BlockingPower))
 	return p, h, err
+}
+
+// chunks returns the most stages that a rank of o has.
+func chunks(o *pipeline.Order) (most int) {
+	for _, actions := range o.Ranks {
+		stages := map[int32]bool{}
+		for _, a := range actions {
+			parts, n := a.Parts()
+			for _, p := range parts[:n] {
+				stages[p.Stage] = true
+			}
+		}
+		most = max(most, len(stages))
+	}
+	return most
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/perseus-energy/perseus/unit"
 )
 
-// Custom is the name of schedules whose order the file itself holds.
-const Custom = "custom"
-
 // Problem returns the problem that a frontier was computed from, and the order
 // of its ops, from the file's header alone. The problem's curves are those of
 // h.Curves, in their order. It fails where the header contradicts itself or the
@@ -75,7 +72,7 @@ func orderOf(h *frontierfile.Header) (*pipeline.Order, error) {
 		return pipeline.FromActions(h.Order)
 	}
 	return pipeline.Build(h.Schedule, pipeline.Size{
-		Ranks: h.Ranks, Chunks: h.Chunks, Microbatches: h.Microbatches, Group: h.Group,
+		Ranks: h.Ranks, Chunks: h.Chunks, Microbatches: h.Microbatches,
 	})
 }
 

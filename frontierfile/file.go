@@ -37,11 +37,12 @@ func (r Ratio) MarshalJSON() ([]byte, error) { return appendDecimal(nil, int64(r
 
 // Header says what a frontier was computed from, and its landmarks.
 type Header struct {
-	// Schedule is the pipeline schedule's name; Order is its order.
+	// Schedule is the pipeline schedule's name. For "gpipe" and "1f1b" the order
+	// follows from the sizes; for all others Order holds it.
 	Schedule string
-	// Ranks, Chunks, Microbatches and Group are the sizes that the schedule's
-	// order depends on; Group is 0 where the schedule has no such size.
-	Ranks, Chunks, Microbatches, Group int
+	// Ranks is the number of pipeline ranks, Chunks the most stages that a rank
+	// has, and Microbatches that of microbatches in an iteration.
+	Ranks, Chunks, Microbatches int
 	// Stages is the number of stages of the model, all chunks together.
 	Stages int
 	// GPUsPerRank is how many GPUs run each op together. The job has
@@ -62,8 +63,8 @@ type Header struct {
 	// Curves is the option table, sorted by stage, instruction and blocking
 	// power.
 	Curves []Curve
-	// Order is the user's own order of actions, rank by rank, written as in
-	// "0F0"; nil for a schedule that its name and the sizes describe.
+	// Order is the order of actions, rank by rank, written as in "0F0"; nil for a
+	// schedule that its name and the sizes describe.
 	Order [][]string
 }
 

@@ -133,7 +133,6 @@ func (p *parser) header(h *Header) {
 		fieldReader{name: "ranks", read: count(&h.Ranks, 1, maxOps)},
 		fieldReader{name: "chunks", read: count(&h.Chunks, 1, maxOps)},
 		fieldReader{name: "microbatches", read: count(&h.Microbatches, 1, maxOps)},
-		fieldReader{name: "group_size", read: count(&h.Group, 1, maxOps), optional: true},
 		fieldReader{name: "stages", read: count(&h.Stages, 1, maxOps)},
 		fieldReader{name: "gpus_per_rank", read: count(&h.GPUsPerRank, 1, maxOps)},
 		fieldReader{name: "ops", read: count(&h.Ops, 1, maxOps)},

@@ -62,9 +62,6 @@ func (o *output) header(h *Header) {
 	o.value("ranks", h.Ranks)
 	o.value("chunks", h.Chunks)
 	o.value("microbatches", h.Microbatches)
-	if h.Group != 0 {
-		o.value("group_size", h.Group)
-	}
 	o.value("stages", h.Stages)
 	o.value("gpus_per_rank", h.GPUsPerRank)
 	o.value("ops", h.Ops)

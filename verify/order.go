@@ -1,0 +1,228 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/perseus-energy/perseus/dag"
+	"github.com/perseus-energy/perseus/frontierfile"
+)
+
+// order is what each rank runs, in which order, and what depends on what.
+type order struct {
+	ops   []op
+	graph *dag.Graph
+}
+
+// op is one action: one part, or two that run together.
+type op struct {
+	rank, stage int
+	instruction string
+	parts       []part
+}
+
+// part is one microbatch's pass through a stage; kind is a letter as in 2F0, or a
+// word for what belongs to no microbatch.
+type part struct {
+	kind       string
+	stage      int
+	microbatch int
+}
+
+// given names the schedules whose orders this package does not derive: the file
+// holds them.
+var given = []string{
+	"custom", "gpipe-forward", "interleaved-1f1b", "looped-bfs", "interleaved-zero-bubble",
+	"zb-h1", "zb-h1-quickstart", "zbv", "dualpipe", "dualpipev", "1f1b-early-recompute",
+}
+
+// orderOf returns the order that the header describes, after checking that the
+// header's sizes are the order's.
+func orderOf(h *frontierfile.Header) (*order, error) {
+	if err := differs("blocking_power_w", len(h.BlockingPower), h.Ranks); err != nil {
+		return nil, err
+	}
+	var ranks [][]string
+	switch {
+	case h.Order != nil:
+		if !slices.Contains(given, h.Schedule) {
+			return nil, violated("schedule", "%q has no order of its own in a file", h.Schedule)
+		}
+		ranks = h.Order
+	case int64(h.Ops) != 2*int64(h.Ranks)*int64(h.Microbatches):
+		return nil, violated("ops", "%d ranks and %d microbatches make 2·%d·%d ops, not %d", h.Ranks, h.Microbatches, h.Ranks, h.Microbatches, h.Ops)
+	default:
+		for r := range h.Ranks {
+			var warmup int // forwards before the first backward
+			switch h.Schedule {
+			case "gpipe":
+				warmup = h.Microbatches
+			case "1f1b":
+				warmup = min(h.Microbatches, h.Ranks-r)
+			default:
+				return nil, violated("schedule", "%q is unknown here and the file has no order", h.Schedule)
+			}
+			ranks = append(ranks, alternate(r, h.Microbatches, warmup))
+		}
+	}
+	o := &order{}
+	sizes := [3]int{len(ranks)} // ranks, stages, microbatches
+	chunks := 0
+	for r, actions := range ranks {
+		stages := map[int]bool{}
+		for _, text := range actions {
+			x, err := parseAction(text)
+			if err != nil {
+				return nil, violated("order", "rank %d: %v", r, err)
+			}
+			x.rank = r
+			o.ops = append(o.ops, x)
+			for _, p := range x.parts {
+				sizes[1], sizes[2] = max(sizes[1], p.stage+1), max(sizes[2], p.microbatch+1)
+				stages[p.stage] = true
+			}
+		}
+		chunks = max(chunks, len(stages))
+	}
+	for i, field := range []struct {
+		name string
+		said int
+	}{{"ranks", h.Ranks}, {"stages", h.Stages}, {"microbatches", h.Microbatches}} {
+		if err := differs(field.name, field.said, sizes[i]); err != nil {
+			return nil, err
+		}
+	}
+	if err := differs("chunks", h.Chunks, chunks); err != nil {
+		return nil, err
+	}
+	return o, o.derive(h)
+}
+
+// alternate returns a rank's order of one stage: forwards up to warmup, then a
+// backward and a forward in turn, then the backwards that are left.
+func alternate(stage, microbatches, warmup int) []string {
+	var actions []string
+	for m := range warmup {
+		actions = append(actions, fmt.Sprintf("%dF%d", stage, m))
+	}
+	for m := range microbatches {
+		actions = append(actions, fmt.Sprintf("%dB%d", stage, m))
+		if next := warmup + m; next < microbatches {
+			actions = append(actions, fmt.Sprintf("%dF%d", stage, next))
+		}
+	}
+	return actions
+}
+
+// parseAction reads "2F0", "(2F5;5B1)" or "3OPTIMIZER".
+func parseAction(text string) (op, error) {
+	if inner, ok := strings.CutPrefix(text, "("); ok {
+		f, b, _ := strings.Cut(strings.TrimSuffix(inner, ")"), ";")
+		first, err1 := parsePart(f)
+		second, err2 := parsePart(b)
+		if err1 != nil || err2 != nil || first.kind != "F" || second.kind != "B" {
+			return op{}, fmt.Errorf("action %.40q is not understood", text)
+		}
+		return op{stage: first.stage, instruction: "overlap", parts: []part{first, second}}, nil
+	}
+	p, err := parsePart(text)
+	name := map[string]string{
+		"F": "forward", "B": "backward", "I": "input-gradient", "W": "weight-gradient", "R": "recompute",
+		"LOAD": "load", "REDUCE_GRAD": "reduce-gradient", "OPTIMIZER": "optimizer",
+	}[p.kind]
+	if err != nil || name == "" {
+		return op{}, fmt.Errorf("action %.40q is not understood", text)
+	}
+	return op{stage: p.stage, instruction: name, parts: []part{p}}, nil
+}
+
+func parsePart(text string) (p part, err error) {
+	const digits = "0123456789"
+	rest := strings.TrimLeft(text, digits)
+	p.kind = strings.TrimRight(rest, digits)
+	if p.stage, err = strconv.Atoi(text[:len(text)-len(rest)]); err != nil {
+		return p, err
+	}
+	if number := rest[len(p.kind):]; p.kind != "REDUCE_GRAD" && p.kind != "OPTIMIZER" {
+		p.microbatch, err = strconv.Atoi(number)
+	} else if number != "" {
+		err = strconv.ErrSyntax
+	}
+	return p, err
+}
+
+// derive checks that every stage and microbatch has what it needs, once and on
+// one rank, and finds the dependencies.
+func (o *order) derive(h *frontierfile.Header) error {
+	at := map[part]int32{}
+	for i, x := range o.ops {
+		for _, p := range x.parts {
+			if _, twice := at[p]; twice && len(p.kind) == 1 {
+				return violated("order", "%d%s%d is there twice", p.stage, p.kind, p.microbatch)
+			}
+			at[p] = int32(i)
+		}
+	}
+	if int64(h.Stages)*int64(h.Microbatches) > int64(len(o.ops)) {
+		return violated("order", "%d stages × %d microbatches need a forward each; there are %d ops", h.Stages, h.Microbatches, len(o.ops))
+	}
+	find := func(stage, microbatch int, kinds ...string) (int32, bool) {
+		for _, k := range kinds {
+			if i, ok := at[part{k, stage, microbatch}]; ok {
+				return i, true
+			}
+		}
+		return 0, false
+	}
+	_, trains := find(0, 0, "B", "I")
+	for s := range h.Stages {
+		for m := range h.Microbatches {
+			f, hasF := find(s, m, "F")
+			_, hasB := find(s, m, "B")
+			_, hasI := find(s, m, "I")
+			_, hasW := find(s, m, "W")
+			_, hasR := find(s, m, "R")
+			if !hasF || hasB && hasI || (hasB || hasI) != trains || hasI != hasW || hasR && !trains {
+				return violated("order", "stage %d, microbatch %d: it needs a forward, and a backward or an input and a weight gradient", s, m)
+			}
+			for _, k := range []string{"B", "I", "W", "R"} {
+				if i, ok := find(s, m, k); ok && o.ops[i].rank != o.ops[f].rank {
+					return violated("order", "stage %d, microbatch %d is on ranks %d and %d", s, m, o.ops[f].rank, o.ops[i].rank)
+				}
+			}
+		}
+	}
+	var arcs []dag.Arc
+	for i, x := range o.ops {
+		to := int32(i)
+		needs := func(stage, microbatch int, kinds ...string) {
+			if from, ok := find(stage, microbatch, kinds...); ok {
+				arcs = append(arcs, dag.Arc{From: from, To: to})
+			}
+		}
+		if i > 0 && o.ops[i-1].rank == x.rank {
+			arcs = append(arcs, dag.Arc{From: to - 1, To: to})
+		}
+		for _, p := range x.parts {
+			switch p.kind {
+			case "F":
+				needs(p.stage-1, p.microbatch, "F")
+			case "R":
+				needs(p.stage, p.microbatch, "F")
+			case "B", "I":
+				needs(p.stage, p.microbatch, "F")
+				needs(p.stage, p.microbatch, "R")
+				needs(p.stage+1, p.microbatch, "B", "I")
+			case "W":
+				needs(p.stage, p.microbatch, "I")
+			}
+		}
+	}
+	var err error
+	if o.graph, err = dag.NewGraph(len(o.ops), arcs); err != nil {
+		return violated("order", "%v", err)
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package verify
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/perseus-energy/perseus/dag"
+	"github.com/perseus-energy/perseus/frontierfile"
+	"github.com/perseus-energy/perseus/unit"
+)
+
+// Violation is the first thing found that is not as the file says.
+type Violation struct {
+	// Point is the index of the point concerned, from 0, the fastest; −1 where
+	// it is not one.
+	Point int
+	// Field is the field concerned, by its name in the file, or "profile".
+	Field   string
+	Problem string
+}
+
+func (v *Violation) Error() string {
+	if v.Point >= 0 {
+		return fmt.Sprintf("points[%d].%s: %s", v.Point, v.Field, v.Problem)
+	}
+	return v.Field + ": " + v.Problem
+}
+
+// violated returns a violation outside the points.
+func violated(field, format string, args ...any) *Violation {
+	return &Violation{-1, field, fmt.Sprintf(format, args...)}
+}
+
+// differs returns a violation where a field is not what it is derived to be.
+func differs[T comparable](field string, said, derived T) error {
+	if said != derived {
+		return violated(field, "the file says %v, but it is %v", said, derived)
+	}
+	return nil
+}
+
+// Report says what was proved.
+type Report struct {
+	Schedule              string
+	Ranks, Stages, Micro  int
+	Ops, Arcs, Points     int
+	Rows, SkippedRows     int
+	Measured, Useful      int // options
+	OrderGiven            bool
+	SHA256                string
+	TMin, TMax            unit.Time
+	LargestGap, GapAtTMin frontierfile.Ratio
+	LineGap               frontierfile.Ratio
+	Inexact               unit.Energy128
+	LargestGapAt          int
+	Sweeps                int // most that a point needed to be shown exact
+}
+
+// Lines returns the report as text, a line each.
+func (r *Report) Lines() []string {
+	order := "derived anew"
+	if r.OrderGiven {
+		order = "given by the file: complete, and free of deadlock"
+	}
+	rows := fmt.Sprintf("%d rows", r.Rows)
+	if r.SkippedRows > 0 {
+		rows += fmt.Sprintf(", of which %d bad ones are left out", r.SkippedRows)
+	}
+	lines := []string{
+		fmt.Sprintf("profile: SHA-256 %s, %s; %d measured options, %d of them useful, derived anew", r.SHA256, rows, r.Measured, r.Useful),
+		fmt.Sprintf("order: %s, %d ranks, %d stages, %d microbatches, %s; %d ops, %d arcs", r.Schedule, r.Ranks, r.Stages, r.Micro, order, r.Ops, r.Arcs),
+		fmt.Sprintf("schedules: %d, each with the time and the energy that its options give, none slower than its relaxed time", r.Points),
+		fmt.Sprintf("certificates: %d flows, each conserved at every op; every bound and gap is what they prove", r.Points),
+		fmt.Sprintf("gaps: %s at t_min, %s at most (point %d)", percent(r.GapAtTMin), percent(r.LargestGap), r.LargestGapAt),
+	}
+	if r.LineGap == 0 {
+		return append(lines, fmt.Sprintf("curve: from t_min %v to t_max %v both certificates at every point are tight, so the whole frontier is exact to %.2g J",
+			r.TMin, r.TMax, r.Inexact.Joules()))
+	}
+	return append(lines, fmt.Sprintf("curve: from t_min %v to t_max %v every point is exact to %.2g J and the lines between them to %s",
+		r.TMin, r.TMax, r.Inexact.Joules(), percent(r.LineGap)))
+}
+
+func percent(r frontierfile.Ratio) string { return fmt.Sprintf("%.4f %%", r.Float()*100) }
+
+// File checks f against the profile, the uncompressed bytes of the file from
+// which f was computed. The report says what was proved. The error is a
+// *Violation naming the first field that is wrong. O(points·(ops·options +
+// arcs·sweeps)), where sweeps are a few tens.
+func File(f *frontierfile.File, profile []byte) (*Report, error) {
+	h := &f.Header
+	sum := sha256.Sum256(profile)
+	if err := differs("profile.sha256", h.Profile.SHA256, hex.EncodeToString(sum[:])); err != nil {
+		return nil, err
+	}
+	m, err := readProfile(string(profile), h.Profile)
+	if err != nil {
+		return nil, err
+	}
+	o, err := orderOf(h)
+	if err != nil {
+		return nil, err
+	}
+	p, err := problem(h, o, m)
+	if err != nil {
+		return nil, err
+	}
+	c := newChecker(p, f)
+	for _, check := range []func() error{c.sizes, c.landmarks, c.points, c.costs} {
+		if err := check(); err != nil {
+			return nil, err
+		}
+	}
+	c.report.Schedule, c.report.Ranks, c.report.Stages, c.report.Micro = h.Schedule, h.Ranks, h.Stages, h.Microbatches
+	c.report.OrderGiven = h.Order != nil
+	c.report.Ops, c.report.Arcs, c.report.Points = h.Ops, h.Arcs, len(f.Points)
+	c.report.Rows, c.report.SkippedRows, c.report.SHA256 = m.rows, h.Profile.SkippedRows, h.Profile.SHA256
+	c.report.TMin, c.report.TMax, c.report.LineGap = h.TMin, h.TMax, h.LineGap
+	for _, options := range m.options {
+		c.report.Measured += len(options)
+	}
+	for i := range h.Curves {
+		c.report.Useful += len(h.Curves[i].Options)
+	}
+	return &c.report, nil
+}
+
+// problem derives the option table, compares it with the file's, and puts it
+// together with the order.
+func problem(h *frontierfile.Header, o *order, m *measurements) (*dag.Problem, error) {
+	if err := differs("gpus_per_rank", h.GPUsPerRank, m.members); err != nil {
+		return nil, err
+	}
+	if err := differs("stages", h.Stages, m.stages); err != nil {
+		return nil, err
+	}
+	var total unit.Power
+	for _, p := range h.BlockingPower {
+		if total += p; total > unit.MaxPower {
+			return nil, violated("blocking_power_w", "the ranks' powers add up to more than %v", unit.MaxPower)
+		}
+	}
+	used := make([]bool, len(h.Curves))
+	curves := make([]dag.Curve, len(h.Curves))
+	ofOp := make([]int32, len(o.ops))
+	for i, op := range o.ops {
+		k := h.Curve(op.stage, op.instruction, h.BlockingPower[op.rank])
+		if k < 0 {
+			return nil, violated("options", "stage %d, %s, waiting at %v, is missing", op.stage, op.instruction, h.BlockingPower[op.rank])
+		}
+		ofOp[i] = int32(k)
+		used[k] = true
+	}
+	for k := range h.Curves {
+		said := &h.Curves[k]
+		field := fmt.Sprintf("options[%d]", k)
+		if !used[k] {
+			return nil, violated(field, "no op has these options")
+		}
+		if k > 0 && !before(&h.Curves[k-1], said) {
+			return nil, violated(field, "not sorted by stage, instruction and blocking power")
+		}
+		if err := checkCurve(field, said, m.options[source{said.Stage, said.Instruction}]); err != nil {
+			return nil, err
+		}
+		curves[k] = dag.Curve{Options: said.Options, Top: said.Top}
+	}
+	p, err := dag.NewProblem(o.graph, curves, ofOp, total)
+	if err != nil {
+		return nil, violated("options", "%v", err)
+	}
+	return p, nil
+}
+
+func before(a, b *frontierfile.Curve) bool {
+	switch {
+	case a.Stage != b.Stage:
+		return a.Stage < b.Stage
+	case a.Instruction != b.Instruction:
+		return a.Instruction < b.Instruction
+	}
+	return a.BlockingPower < b.BlockingPower
+}
+
+// checkCurve compares an entry of the option table with what was measured.
+func checkCurve(field string, said *frontierfile.Curve, measured []dag.Option) error {
+	if len(measured) == 0 {
+		return violated(field, "the profile has no rows of stage %d, %s", said.Stage, said.Instruction)
+	}
+	all := make([]dag.Option, len(measured))
+	for i, o := range measured {
+		o.Effective = dag.Effective(o.Energy, said.BlockingPower, o.Time)
+		all[i] = o
+	}
+	top := all[0]
+	var useful int
+	for _, o := range all {
+		if o.Knobs.ClockMHz > top.Knobs.ClockMHz {
+			top = o
+		}
+		dominated := false
+		for _, by := range all {
+			no := by.Time > o.Time || by.Effective > o.Effective
+			same := by.Time == o.Time && by.Effective == o.Effective
+			dominated = dominated || !no && (!same || by.Knobs.ClockMHz < o.Knobs.ClockMHz)
+		}
+		if dominated {
+			continue
+		}
+		useful++
+		found := false
+		for _, s := range said.Options {
+			found = found || s == o
+		}
+		if !found {
+			return violated(field, "the option %d MHz, %v, %v is missing or not as measured", o.Knobs.ClockMHz, o.Time, o.Energy)
+		}
+	}
+	if useful != len(said.Options) {
+		return violated(field, "%d options where %d are useful", len(said.Options), useful)
+	}
+	for i := 1; i < useful; i++ {
+		if said.Options[i].Time >= said.Options[i-1].Time {
+			return violated(field, "the options are not slowest first")
+		}
+	}
+	if said.Top != top {
+		return violated(field+".top", "the highest clock has %d MHz, %v, %v", top.Knobs.ClockMHz, top.Time, top.Energy)
+	}
+	return nil
+}
