@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/perseus-energy/perseus/dag"
 	"github.com/perseus-energy/perseus/unit"
@@ -29,30 +28,53 @@ type op struct {
 func (rd *reader) profile() (*Profile, error) {
 	rd.sort()
 	var bad problems
+	fail := func(err error) (*Profile, error) {
+		rd.locate(bad.first)
+		return nil, err
+	}
 	ops := rd.ops()
 	if rd.checkUsual(ops, &bad); bad.count > 0 {
-		return nil, bad.err(rd.report.Name)
+		return fail(bad.err(rd.report.Name))
 	}
-	rd.dropFarOff(ops, &bad)
+	if rd.dropFarOff(ops, &bad); bad.count > 0 {
+		return fail(bad.skippable(rd.report.Name))
+	}
+	members := rd.countMembers(&bad)
 	if bad.count > 0 {
-		return nil, bad.err(rd.report.Name)
+		return fail(bad.err(rd.report.Name))
 	}
-	members := rd.checkMembers(&bad)
-	if bad.count > 0 {
-		return nil, bad.err(rd.report.Name)
+	if rd.dropIncomplete(members, &bad); bad.count > 0 {
+		return fail(bad.skippable(rd.report.Name))
 	}
-	rd.checkComplete(&bad)
-	if bad.count > 0 {
-		return nil, bad.err(rd.report.Name)
+	if rd.checkComplete(&bad); bad.count > 0 {
+		return fail(bad.err(rd.report.Name))
 	}
+	rd.locate(rd.report.Skips)
 	p := newProfile(rd.rows, rd.instructions, members, rd.report)
-	for k, options := range p.options {
-		if _, err := dag.NewCurve(options, maxBlocking); err != nil {
-			stage, instruction := p.op(k)
-			bad.addf(int(p.rows[p.start[k]].line), "stage %d, %s: %v; leave out a clock", stage, instruction, err)
-		}
+	if p.checkCurves(&bad); bad.count > 0 {
+		return fail(bad.err(rd.report.Name))
 	}
-	return p, bad.err(rd.report.Name)
+	return p, nil
+}
+
+// checkCurves adds a problem for each op whose options dag.NewCurve would refuse.
+func (p *Profile) checkCurves(bad *problems) {
+	for k, options := range p.options {
+		_, err := dag.NewCurve(options, maxBlocking)
+		if err == nil {
+			continue
+		}
+		message := "two clocks differ so little in time and so much in energy that one must be wrong; leave one out"
+		for _, o := range options {
+			if o.Energy > unit.MaxOpEnergy {
+				message = fmt.Sprintf("at %d MHz, the energy of all %d GPUs together is more than %v", o.Knobs.ClockMHz, p.GPUsPerStage, unit.MaxOpEnergy)
+				break
+			}
+		}
+		stage, instruction := p.op(k)
+		line := firstRow(p.rows[p.start[k]:p.start[k+1]]).line
+		bad.add(Problem{Line: int(line), Field: fieldEnergy.String(), Message: fmt.Sprintf("stage %d, %s: %s", stage, instruction, message)})
+	}
 }
 
 // sort numbers the instructions by name and puts the rows into an order that
@@ -123,15 +145,15 @@ func (rd *reader) ops() []op {
 }
 
 // drop takes rows out, or makes them problems if they may not be skipped.
-func (rd *reader) drop(bad *problems, why func(r row) string) {
+func (rd *reader) drop(bad *problems, why func(r row) (f field, message string)) {
 	var kept []row
 	for i, r := range rd.rows {
-		message := why(r)
+		f, message := why(r)
 		if message != "" {
 			if kept == nil {
 				kept = slices.Clone(rd.rows[:i])
 			}
-			p := Problem{Line: int(r.line), Message: fmt.Sprintf("stage %d, %s at %d MHz: %s", r.stage, rd.instructions[r.instruction], r.clock, message)}
+			p := Problem{Line: int(r.line), Field: f.String(), Message: fmt.Sprintf("stage %d, %s at %d MHz: %s", r.stage, rd.instructions[r.instruction], r.clock, message)}
 			if rd.opt.SkipBadRows {
 				rd.report.skip(p)
 			} else {
@@ -151,7 +173,7 @@ func (rd *reader) drop(bad *problems, why func(r row) string) {
 // dropFarOff drops rows whose time or power is far from the op's median.
 func (rd *reader) dropFarOff(ops []op, bad *problems) {
 	i := 0
-	rd.drop(bad, func(r row) string {
+	rd.drop(bad, func(r row) (field, string) {
 		for !sameOp(ops[i].rows[0], r) {
 			i++
 		}
@@ -159,17 +181,16 @@ func (rd *reader) dropFarOff(ops []op, bad *problems) {
 		const remedy = "; is it in another unit? correct or delete the row"
 		switch o, power := ops[i], r.power(); {
 		case far(int64(r.time), int64(o.time)):
-			return fmt.Sprintf("a time of %v where the op's median is %v%s", r.time, o.time, remedy)
+			return fieldTime, fmt.Sprintf("the op's median is %v%s", o.time, remedy)
 		case far(power, o.power):
-			return fmt.Sprintf("%v in %v are %s where the op's median is %s%s", r.energy, r.time, watts(power), watts(o.power), remedy)
+			return fieldEnergy, fmt.Sprintf("in a time of %v that is %s, where the op's median is %s%s", r.time, watts(power), watts(o.power), remedy)
 		}
-		return ""
+		return fieldTime, ""
 	})
 }
 
-// checkMembers returns how many GPUs run a stage together, and drops points that
-// were not measured on all of them.
-func (rd *reader) checkMembers(bad *problems) int {
+// countMembers returns how many GPUs run a stage together.
+func (rd *reader) countMembers(bad *problems) int {
 	if !rd.report.Ranked {
 		return 1
 	}
@@ -177,7 +198,7 @@ func (rd *reader) checkMembers(bad *problems) int {
 		bad.addf(0, "%s", message)
 		return 0
 	}
-	members, first := 0, row{}
+	members, first := 0, int32(0)
 	for rows := range runs(rd.rows, sameStage) {
 		numbers := make([]int32, len(rows))
 		for i, r := range rows {
@@ -185,35 +206,41 @@ func (rd *reader) checkMembers(bad *problems) int {
 		}
 		slices.Sort(numbers)
 		numbers = slices.Compact(numbers)
-		have := spans(numbers)
+		have, stage, message := spans(numbers), rows[0].stage, ""
 		switch missing := gaps(have, 0); {
 		case len(missing) > 0:
-			bad.addf(int(rows[0].line), "stage %d has rows of tp_rank %s only; those of tp_rank %s are missing", rows[0].stage, ranges(have), ranges(missing))
+			message = fmt.Sprintf("stage %d has rows of tp_rank %s only; those of tp_rank %s are missing", stage, ranges(have), ranges(missing))
 		case members == 0:
-			members, first = len(numbers), rows[0]
+			members, first = len(numbers), stage
+			continue
 		case len(numbers) != members:
-			bad.addf(int(rows[0].line), "stage %d has rows of %s (tp_rank), but stage %d of %d; every stage needs the same",
-				rows[0].stage, count(len(numbers), "GPU"), first.stage, members)
+			message = fmt.Sprintf("stage %d has rows of %s (tp_rank), but stage %d of %d; every stage needs the same number", stage, count(len(numbers), "GPU"), first, members)
+		default:
+			continue
 		}
+		bad.add(Problem{Line: int(firstRow(rows).line), Field: fieldTP.String(), Message: message})
 	}
-	if bad.count > 0 {
-		return 0
-	}
-	incomplete := map[row]string{} // by the first row of the point
+	return members
+}
+
+// dropIncomplete drops points that were not measured on all GPUs of the group.
+func (rd *reader) dropIncomplete(members int, bad *problems) {
+	incomplete := map[row]string{} // by point
 	for rows := range runs(rd.rows, samePoint) {
 		var have []int32
 		for m := range runs(rows, sameMember) {
 			have = append(have, m[0].member)
 		}
 		if len(have) < members {
-			incomplete[pointOf(rows[0])] = fmt.Sprintf("no row of tp_rank %s; measure it, or delete the other rows of this clock", ranges(gaps(spans(have), int32(members))))
+			incomplete[pointOf(rows[0])] = fmt.Sprintf("tp_rank %s was not measured at this clock; do so, or delete the clock's other rows", ranges(gaps(spans(have), int32(members))))
 		}
 	}
 	if len(incomplete) > 0 {
-		rd.drop(bad, func(r row) string { return incomplete[pointOf(r)] })
+		rd.drop(bad, func(r row) (field, string) { return fieldTP, incomplete[pointOf(r)] })
 	}
-	return members
 }
+
+func pointOf(r row) row { return row{stage: r.stage, instruction: r.instruction, clock: r.clock} }
 
 // stages returns which stages have rows.
 func (rd *reader) stages() []span {
@@ -224,8 +251,6 @@ func (rd *reader) stages() []span {
 	return spans(numbers)
 }
 
-func pointOf(r row) row { return row{stage: r.stage, instruction: r.instruction, clock: r.clock} }
-
 // checkComplete adds problems where stages or instructions are missing.
 func (rd *reader) checkComplete(bad *problems) {
 	if len(rd.rows) == 0 {
@@ -234,7 +259,10 @@ func (rd *reader) checkComplete(bad *problems) {
 	}
 	stages := rd.stages()
 	if missing := gaps(stages, 0); len(missing) > 0 {
-		bad.addf(0, "there are rows of stage %s only; those of stage %s are missing; stages count from 0, without gaps", ranges(stages), ranges(missing))
+		after := rd.rows[slices.IndexFunc(rd.rows, func(r row) bool { return r.stage > missing[0].to })].stage
+		rows := slices.DeleteFunc(slices.Clone(rd.rows), func(r row) bool { return r.stage != after })
+		bad.add(Problem{Line: int(firstRow(rows).line), Field: fieldStage.String(), Message: fmt.Sprintf(
+			"rows of stage %s are missing; there are those of stage %s; a profile has all stages, from 0", ranges(missing), ranges(stages))})
 		return
 	}
 	used := make([]bool, len(rd.instructions))
@@ -253,7 +281,8 @@ func (rd *reader) checkComplete(bad *problems) {
 			}
 		}
 		if len(missing) > 0 {
-			bad.addf(int(rows[0].line), "stage %d has no rows of %s, which other stages have", rows[0].stage, strings.Join(missing, ", "))
+			bad.add(Problem{Line: int(firstRow(rows).line), Field: fieldStage.String(), Message: fmt.Sprintf(
+				"this stage has no rows of %s, which others have; measure it on all stages", list(missing))})
 		}
 	}
 }

@@ -36,6 +36,8 @@ type Error struct {
 	Problems []Problem
 	// More counts those that are not in Problems.
 	More int
+	// Skippable says that Options.SkipBadRows would leave out what is wrong.
+	Skippable bool
 }
 
 func (e *Error) Error() string {
@@ -47,7 +49,10 @@ func (e *Error) Error() string {
 		b.WriteString(p.text(e.Name))
 	}
 	if e.More > 0 {
-		fmt.Fprintf(&b, "\n%s: %s more", e.Name, count(e.More, "problem"))
+		fmt.Fprintf(&b, "\n%s: %s", e.Name, count(e.More, "more problem"))
+	}
+	if e.Skippable {
+		fmt.Fprintf(&b, "\n%s: --skip-bad-rows leaves such rows out and counts them", e.Name)
 	}
 	return b.String()
 }
@@ -109,6 +114,14 @@ func (s *problems) err(name string) error {
 		return nil
 	}
 	return &Error{Name: name, Problems: s.first, More: s.count - len(s.first)}
+}
+
+// skippable is err for problems of rows that can be left out.
+func (s *problems) skippable(name string) error {
+	if s.count == 0 {
+		return nil
+	}
+	return &Error{Name: name, Problems: s.first, More: s.count - len(s.first), Skippable: true}
 }
 
 const maxValue = 40

@@ -107,12 +107,12 @@ func (p *Profile) Options(stage int, instruction string) ([]dag.Option, error) {
 	message := ""
 	switch {
 	case stage < 0 || stage >= p.Stages():
-		message = fmt.Sprintf("no rows of stage %d; there are %s", stage, count(p.Stages(), "stage"))
-		if p.Stages() > 0 {
-			message += fmt.Sprintf(", from 0 to %d", p.Stages()-1)
+		message = fmt.Sprintf("no rows of stage %d; there is stage 0 only", stage)
+		if n := p.Stages(); n > 1 {
+			message = fmt.Sprintf("no rows of stage %d; there are stages 0–%d", stage, n-1)
 		}
 	case !found:
-		message = fmt.Sprintf("no rows of %q; the file has %s", clip(instruction), list(p.instructions))
+		message = fmt.Sprintf("no rows of %q; there are those of %s; measure it on all stages", clip(instruction), list(p.instructions))
 	default:
 		return slices.Clone(p.options[stage*len(p.instructions)+i]), nil
 	}

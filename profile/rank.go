@@ -27,27 +27,27 @@ func (k *ranks) add(r rank, stage int32, conflicts *problems) {
 	} else if l := k.last; l.rank == r.rank && l.dp == r.dp && l.pp == r.pp && l.tp == r.tp && k.stage == stage {
 		return
 	}
-	conflict := func(format string, args ...any) {
-		conflicts.addf(int(r.line), "the rank columns contradict each other: "+format, args...)
+	conflict := func(f field, format string, args ...any) {
+		conflicts.add(Problem{Line: int(r.line), Field: f.String(), Message: "the rank columns contradict each other: " + fmt.Sprintf(format, args...)})
 	}
 	place := coordinates{r.dp, r.pp, r.tp}
 	if o, ok := k.byRank[r.rank]; !ok {
 		k.byRank[r.rank] = r
 	} else if (coordinates{o.dp, o.pp, o.tp}) != place {
-		conflict("rank %d has dp_rank %d, pp_rank %d and tp_rank %d here, but %d, %d and %d in line %d",
+		conflict(fieldRank, "rank %d has dp_rank %d, pp_rank %d and tp_rank %d here, but %d, %d and %d in line %d",
 			r.rank, r.dp, r.pp, r.tp, o.dp, o.pp, o.tp, o.line)
 		return
 	}
 	if o, ok := k.byPlace[place]; !ok {
 		k.byPlace[place] = r
 	} else if o.rank != r.rank {
-		conflict("dp_rank %d, pp_rank %d and tp_rank %d are rank %d here, but rank %d in line %d", r.dp, r.pp, r.tp, r.rank, o.rank, o.line)
+		conflict(fieldRank, "dp_rank %d, pp_rank %d and tp_rank %d are rank %d here, but rank %d in line %d", r.dp, r.pp, r.tp, r.rank, o.rank, o.line)
 		return
 	}
 	if o, ok := k.byStage[stage]; !ok {
 		k.byStage[stage] = r
 	} else if o.pp != r.pp {
-		conflict("stage %d is on pp_rank %d here, but on pp_rank %d in line %d", stage, r.pp, o.pp, o.line)
+		conflict(fieldPP, "stage %d is on pp_rank %d here, but on pp_rank %d in line %d", stage, r.pp, o.pp, o.line)
 		return
 	}
 	k.last, k.stage = r, stage

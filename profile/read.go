@@ -103,6 +103,7 @@ type reader struct {
 	scales columnScales
 	report Report
 
+	text         string
 	header       string // the header's line
 	width        int    // how many columns it has
 	column       [fields]int
@@ -123,6 +124,7 @@ func (rd *reader) scan(text string) error {
 	if text, rd.report.ByteOrderMark = strings.CutPrefix(text, mark); strings.TrimSpace(text) == "" {
 		return rd.fail(Problem{Message: "the file is empty; its first line must be " + shortHeader})
 	}
+	rd.text = text
 	rd.rows = make([]row, 0, strings.Count(text, "\n"))
 	var cells []cell
 	blank := 0 // not yet known whether they are at the end
@@ -216,10 +218,10 @@ func (rd *reader) readHeader(number int, line string) error {
 	rd.ranked(&found, number)
 	for f := fieldStage; f < fields; f++ {
 		if rd.column[f] < 0 {
-			p := Problem{Line: number, Message: fmt.Sprintf("the column %s is missing; the header must be %s", f, shortHeader)}
-			for _, name := range extra {
-				if strings.Contains(strings.ToLower(name), f.String()[:4]) {
-					p.Message += fmt.Sprintf("; is it %q? rename it", clip(name))
+			p := Problem{Line: number, Column: 1, Field: "column", Value: f.String(), Message: "missing; the header must be " + shortHeader}
+			for _, c := range cells {
+				if fieldOf(c.value) == fields && strings.Contains(strings.ToLower(c.value), f.String()[:4]) {
+					p.Column, p.Value, p.Message = c.column, c.value, "unknown, and there is no column "+f.String()+"; if it is that one, rename it"
 					break
 				}
 			}

@@ -15,6 +15,8 @@ type Report struct {
 	Compressed bool
 	// Ranked says that the file has the rank columns.
 	Ranked bool
+	// GPUsPerStage is the profile's.
+	GPUsPerStage int
 	// Rows counts the rows below the header, good or bad.
 	Rows int
 
@@ -67,6 +69,7 @@ func (r *Report) skip(p Problem) {
 
 // count fills what is counted over the profile.
 func (r *Report) count(p *Profile) {
+	r.GPUsPerStage = p.GPUsPerStage
 	for point := range runs(p.rows, samePoint) {
 		r.Points++
 		for member := range runs(point, sameMember) {
@@ -109,7 +112,11 @@ func (r *Report) Lines() []string {
 		steps += o.Clocks - 1
 		rises += o.Rises
 	}
-	add("%s: %s, %s, %s", r.Name, count(r.Rows, "row"), count(stages, "stage"), list(instructions))
+	group := ""
+	if r.GPUsPerStage > 1 {
+		group = fmt.Sprintf(" of %d GPUs", r.GPUsPerStage)
+	}
+	add("%s: %s, %s%s, %s", r.Name, count(r.Rows, "row"), count(stages, "stage"), group, list(instructions))
 	if r.ByteOrderMark {
 		add("repaired: byte order mark removed")
 	}

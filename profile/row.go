@@ -3,6 +3,7 @@ package profile
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,6 +61,10 @@ func (rd *reader) row(number int, line string, cells []cell) {
 		if c.spaced {
 			rd.report.Spaces++
 		}
+	}
+	if !slices.ContainsFunc(cells, func(c cell) bool { return c.value != "" }) {
+		rd.scratch = append(rd.scratch, found{kindOther, Problem{Column: 1, Field: "row", Value: line, Message: "all fields are empty; delete the row"}})
+		return
 	}
 	r := row{line: int32(number)}
 	at := rank{line: r.line}
@@ -146,7 +151,7 @@ func (rd *reader) whole(f field, cells []cell, limit int64) int32 {
 	v, exact, err := unit.ParseDecimal(c.value, 0, unit.Nearest)
 	switch {
 	case errors.Is(err, unit.ErrSyntax):
-		rd.complain(f, c, kindOther, "%s", explain(c.value))
+		rd.complain(f, c, kindOther, "%s", explain(c.value, "0, 1, 2, …"))
 	case err == nil && !exact:
 		rd.complain(f, c, kindOther, "not whole; write 0, 1, 2, …")
 	case err != nil || v < 0 || v > limit:
@@ -185,7 +190,7 @@ func (rd *reader) clock(cells []cell) int32 {
 	v, exact, err := unit.ParseDecimal(c.value, rd.scales.frequency.digits, unit.Nearest)
 	switch {
 	case errors.Is(err, unit.ErrSyntax):
-		rd.complain(fieldFrequency, c, kindOther, "%s", explain(c.value))
+		rd.complain(fieldFrequency, c, kindOther, "%s", explain(c.value, "1410"))
 	case err == nil && v == 0 && exact:
 		rd.complain(fieldFrequency, c, kindOther, "zero; write the clock at which this was measured")
 	case strings.HasPrefix(c.value, "-"):
@@ -202,14 +207,15 @@ func (rd *reader) clock(cells []cell) int32 {
 // measured reads time and energy.
 func (rd *reader) measured(r *row, cells []cell) {
 	t, e := cells[rd.column[fieldTime]], cells[rd.column[fieldEnergy]]
-	time, ok := rd.positive(fieldTime, t, rd.scales.time, unit.Up)
-	energy, also := rd.positive(fieldEnergy, e, rd.scales.energy, unit.Nearest)
+	hint := func() string { return rd.suggest(t.value, e.value) }
+	time, ok := rd.positive(fieldTime, t, rd.scales.time, unit.Up, hint)
+	energy, also := rd.positive(fieldEnergy, e, rd.scales.energy, unit.Nearest, hint)
 	if !ok || !also {
 		return
 	}
 	r.time, r.energy = unit.Time(time), unit.Energy(energy)
 	power := r.power()
-	switch hint := func() string { return rd.suggest(t.value, e.value) }; {
+	switch {
 	case r.time > unit.MaxOpTime:
 		rd.complain(fieldTime, t, kindMagnitude, "longer than an hour%s", hint())
 	case power < minPower:
@@ -222,17 +228,19 @@ func (rd *reader) measured(r *row, cells []cell) {
 }
 
 // positive returns a number greater than 0 in ns or pJ.
-func (rd *reader) positive(f field, c cell, s scale, r unit.Rounding) (v int64, ok bool) {
+func (rd *reader) positive(f field, c cell, s scale, r unit.Rounding, hint func() string) (v int64, ok bool) {
 	v, exact, err := unit.ParseDecimal(c.value, s.digits, r)
 	switch {
 	case errors.Is(err, unit.ErrSyntax):
-		rd.complain(f, c, kindOther, "%s", explain(c.value))
+		rd.complain(f, c, kindOther, "%s", explain(c.value, "0.124"))
+	case strings.HasPrefix(c.value, "-") && (v != 0 || !exact || err != nil) && f == fieldEnergy:
+		rd.complain(f, c, kindOther, "negative: did the counter step back? measure again")
 	case strings.HasPrefix(c.value, "-") && (v != 0 || !exact || err != nil):
-		rd.complain(f, c, kindOther, "negative: a clock that was set back, or a counter that was; measure again")
+		rd.complain(f, c, kindOther, "negative; measure again")
 	case err != nil:
-		rd.complain(f, c, kindMagnitude, "out of range in %s", s.name)
+		rd.complain(f, c, kindMagnitude, "absurd in %s%s", s.name, hint())
 	case v == 0 && !exact:
-		rd.complain(f, c, kindMagnitude, "too small in %s", s.name)
+		rd.complain(f, c, kindMagnitude, "absurdly small in %s%s", s.name, hint())
 	case v == 0 && f == fieldEnergy:
 		rd.complain(f, c, kindOther, "zero: GPUs update the counter every 20 to 100 ms; measure many runs of the op together and divide")
 	case v == 0:
@@ -243,8 +251,8 @@ func (rd *reader) positive(f field, c cell, s scale, r unit.Rounding) (v int64, 
 	return 0, false
 }
 
-// explain says why s is not a decimal number.
-func explain(s string) string {
+// explain says why s is not a decimal number such as example.
+func explain(s, example string) string {
 	switch strings.ToLower(strings.Trim(s, "+-[]() ")) {
 	case "":
 		if strings.Trim(s, " ") == "" {
@@ -272,7 +280,7 @@ func explain(s string) string {
 			break
 		}
 	}
-	return "not a decimal number; write it like 0.124"
+	return "not a number; write it as in " + example
 }
 
 // watts returns mW as text.

@@ -43,7 +43,7 @@ func load(r io.Reader, name string, limit int64) (source, error) {
 			if outer.err != nil {
 				return source{}, fmt.Errorf("%s: %w", name, outer.err)
 			}
-			return fault("damaged gzip file (%v); make it again", err)
+			return fault("%s", gzipFault(err))
 		}
 		inner = z
 	case m == "PK\x03\x04":
@@ -59,13 +59,18 @@ func load(r io.Reader, name string, limit int64) (source, error) {
 		return fault("longer than %d bytes; allow more, or leave out rows that are not needed", limit)
 	case outer.err != nil:
 		return source{}, fmt.Errorf("%s: %w", name, outer.err)
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fault("the gzip file is cut short; copy or make it again")
 	case err != nil:
-		return fault("damaged gzip file (%v); make it again", err)
+		return fault("%s", gzipFault(err))
 	}
 	s.text, s.sha256 = text.String(), hex.EncodeToString(hash.Sum(nil))
 	return s, nil
+}
+
+func gzipFault(err error) string {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return "the gzip file is cut short; copy or make it again"
+	}
+	return fmt.Sprintf("damaged gzip file (%v); copy or make it again", err)
 }
 
 // limited reads at most left bytes and keeps the error that r failed with.
@@ -108,7 +113,7 @@ func checkEncoding(text string, found *problems) {
 		for r, size := utf8.DecodeRuneInString(text); r != utf8.RuneError || size > 1; r, size = utf8.DecodeRuneInString(text[i:]) {
 			i += size
 		}
-		at(i, "the byte 0x%02X is not UTF-8: is it Latin-1 or Windows-1252?"+remedy, text[i])
+		at(i, "the byte 0x%02X is not UTF-8 (Latin-1 or Windows-1252?)"+remedy, text[i])
 	}
 	for i := 0; ; i++ {
 		j := strings.IndexByte(text[i:], '\r')

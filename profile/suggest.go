@@ -17,9 +17,15 @@ const (
 	usualLongest  = 10 * unit.Second
 	usualWeakest  = 20_000    // mW
 	usualGreatest = 3_000_000 // mW
-	oddPower      = 5_000     // mW; no real GPU at work draws so little, and 5 kW read as kJ is 5 W
-	usualSlowest  = 100       // MHz
-	usualFastest  = 5_000
+	// No GPU of a server draws less at work, and 5 kW read as kJ are 5 W.
+	oddPower = 5_000 // mW
+	// A stage whose ops are so long, and so many times as long as those of the
+	// median stage, is in another unit. Shorter ones may be compared to a stage
+	// that has nothing to do.
+	oddLongest   = unit.Second
+	oddRatio     = 200
+	usualSlowest = 100 // MHz
+	usualFastest = 5_000
 )
 
 // suggest names units of time and energy in which the two values would be usual
@@ -81,10 +87,13 @@ func (rd *reader) rowsUsable() error {
 		}
 		all.merge(bad)
 	}
+	rd.locate(rd.conflicts.first)
 	switch {
-	case wrongUnit || !rd.opt.SkipBadRows:
+	case wrongUnit || !rd.opt.SkipBadRows && rd.conflicts.count > 0:
 		all.merge(rd.conflicts)
 		return all.err(rd.report.Name)
+	case !rd.opt.SkipBadRows:
+		return all.skippable(rd.report.Name)
 	case len(rd.rows) == 0:
 		all.addf(0, "all %d rows are bad", rd.report.Rows)
 		return all.err(rd.report.Name)
@@ -95,19 +104,39 @@ func (rd *reader) rowsUsable() error {
 // checkUsual adds a problem for each op whose typical time or power is odd
 // where the units were not given, or one for all where most are.
 func (rd *reader) checkUsual(ops []op, bad *problems) {
+	others := make([]unit.Time, len(rd.instructions)) // median over stages
+	for i := range others {
+		var times []int64
+		for _, o := range ops {
+			if int(o.rows[0].instruction) == i {
+				times = append(times, int64(o.time))
+			}
+		}
+		slices.Sort(times)
+		others[i] = unit.Time(times[(len(times)-1)/2])
+	}
 	var odd problems
 	for _, o := range ops {
-		var message string
+		f, message := fieldTime, ""
+		other := others[o.rows[0].instruction]
 		switch {
-		case rd.opt.Units.Time == "" && o.time > usualLongest:
-			message = fmt.Sprintf("a typical time of %v is long for one microbatch: is it in ms? say so with --units time=ms, or time=s if it is right", o.time)
-		case rd.opt.Units.Energy == "" && o.power < oddPower:
-			message = fmt.Sprintf("a typical power of %s is little for a GPU at work: is the energy in kJ? say so with --units energy=kJ, or energy=J if it is right", watts(o.power))
-		default:
+		case rd.opt.Units.Time != "":
+		case o.time > usualLongest:
+			message = fmt.Sprintf("the typical time of %v is long for one microbatch", o.time)
+		case o.time > oddLongest && o.time/oddRatio > other:
+			message = fmt.Sprintf("the typical time of %v is far from that of other stages, %v", o.time, other)
+		}
+		if message != "" {
+			message += ": are units ms and mJ? say so with --units time=ms,energy=mJ, or time=s,energy=J if they are right"
+		} else if rd.opt.Units.Energy == "" && o.power < oddPower {
+			f = fieldEnergy
+			message = fmt.Sprintf("the typical power of %s is little for a GPU at work: is the unit kJ? say so with --units energy=kJ, or energy=J if it is right", watts(o.power))
+		}
+		if message == "" {
 			continue
 		}
-		first := slices.MinFunc(o.rows, func(a, b row) int { return cmp.Compare(a.line, b.line) })
-		odd.add(Problem{Line: int(first.line), Message: fmt.Sprintf("stage %d, %s: %s", first.stage, rd.instructions[first.instruction], message)})
+		first := firstRow(o.rows)
+		odd.add(Problem{Line: int(first.line), Field: f.String(), Message: fmt.Sprintf("stage %d, %s: %s", first.stage, rd.instructions[first.instruction], message)})
 	}
 	if n := odd.count; n > 1 && 2*n > len(ops) {
 		p := odd.first[0]
@@ -115,4 +144,30 @@ func (rd *reader) checkUsual(ops []op, bad *problems) {
 		odd = problems{first: []Problem{p}, count: 1}
 	}
 	bad.merge(odd)
+}
+
+// firstRow returns the row that comes first in the file.
+func firstRow(rows []row) row {
+	return slices.MinFunc(rows, func(a, b row) int { return cmp.Compare(a.line, b.line) })
+}
+
+// locate fills in column and value of problems that name a line and a field;
+// they are in the order of lines.
+func (rd *reader) locate(found []Problem) {
+	text, number := rd.text, 1
+	for i := range found {
+		p := &found[i]
+		f := fieldOf(p.Field)
+		if p.Line == 0 || p.Column > 0 || f == fields {
+			continue
+		}
+		for ; number < p.Line; number++ {
+			_, text, _ = strings.Cut(text, "\n")
+		}
+		line, _, _ := strings.Cut(text, "\n")
+		if cells, _, ok := split(strings.TrimSuffix(line, "\r"), nil, rd.width); ok {
+			c := cells[rd.column[f]]
+			p.Column, p.Value = c.column, clip(c.value)
+		}
+	}
 }
