@@ -106,7 +106,10 @@ func replace(ctx context.Context, path string, write func(io.Writer) error) (err
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, errors.Unwrap(err))
 	}
+	// At once where ctx ends: a sync may take longer than the process then lives.
+	stop := context.AfterFunc(ctx, func() { _ = os.Remove(f.Name()) })
 	defer func() {
+		stop()
 		if err != nil {
 			_ = f.Close() // a second close does no harm
 			_ = os.Remove(f.Name())

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"golang.org/x/term"
+
+	"github.com/perseus-energy/perseus/frontierfile"
+	"github.com/perseus-energy/perseus/internal/fileio"
+)
+
+// The exit statuses.
+const (
+	statusDone        = 0
+	statusFailed      = 1
+	statusBadInput    = 2
+	statusInterrupted = 130
+)
+
+// commands are the program's commands and the flags that all have.
+type commands struct {
+	Frontier   frontierCommand   `cmd:"" help:"Compute the time–energy frontier of a job from its profile."`
+	Show       showCommand       `cmd:"" help:"Show a frontier: landmarks, savings, a table, a plot."`
+	Plan       planCommand       `cmd:"" help:"Look up the clock of every op for a time, a straggler, a power budget or the least energy."`
+	Verify     verifyCommand     `cmd:"" help:"Check a frontier against the profile it came from."`
+	Schedules  schedulesCommand  `cmd:"" help:"List the pipeline schedules, and show what each rank runs in which order."`
+	Completion completionCommand `cmd:"" help:"Print the script by which a shell completes perseus on the Tab key."`
+	Version    versionCommand    `cmd:"" help:"Print the version."`
+
+	CPUProfile string `name:"cpuprofile" hidden:"" placeholder:"FILE" type:"path" help:"Write a CPU profile."`
+}
+
+const description = `Perseus finds the energy that a training pipeline wastes without being any faster for it.
+
+From measurements of each forward and backward at each GPU clock it computes the whole frontier of iteration time and energy, with a proof for every point, and the clock of every op for any point on it.
+
+To begin:  perseus frontier --example`
+
+// world is what a command may touch: its context and its three streams.
+type world struct {
+	ctx            context.Context
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	parser         *kong.Kong
+}
+
+// run runs the program with its arguments, without its name, and returns its
+// exit status. It returns soon after ctx ends.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	var c commands
+	w := &world{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, getenv: os.Getenv}
+	helped := false
+	parser, err := kong.New(&c,
+		kong.Name("perseus"), kong.Description(description),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(int) { helped = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoAppDescFormat: false}),
+		kong.Vars(variables()), mappers(),
+	)
+	if err != nil {
+		panic(err) // the commands above contradict themselves: every run fails, and the tests do
+	}
+	w.parser = parser
+	if len(args) == 0 {
+		parser.Stdout = stderr
+		_, _ = parser.Parse([]string{"--help"})
+		return statusBadInput
+	}
+	parsed, err := parser.Parse(args)
+	switch {
+	case helped:
+		return statusDone
+	case err != nil:
+		return w.fail(parsed, badInput{err})
+	}
+	stop, err := profileCPU(c.CPUProfile)
+	if err != nil {
+		return w.fail(parsed, badInput{err})
+	}
+	defer stop()
+	return w.finish(parsed)
+}
+
+// grace is how long a command has to clean up after an interrupt. What does not
+// look at the context sooner computes, and has nothing to clean up.
+const grace = 60 * time.Millisecond
+
+// finish runs the command that was parsed and returns the exit status, at the
+// latest grace after the context ended: the process ends then, and with it what
+// still runs.
+func (w *world) finish(parsed *kong.Context) int {
+	done := make(chan error, 1)
+	go func() { done <- parsed.Run(w) }()
+	select {
+	case err := <-done:
+		return w.fail(parsed, err)
+	case <-w.ctx.Done():
+	}
+	select {
+	case <-done:
+	case <-time.After(grace):
+	}
+	return w.fail(parsed, w.ctx.Err())
+}
+
+// badInput marks an error of the input or the flags.
+type badInput struct{ error }
+
+func (e badInput) Unwrap() error { return e.error }
+
+// input marks err as one of the input, where it is one.
+func input(err error) error {
+	if err == nil {
+		return nil
+	}
+	return badInput{err}
+}
+
+// fail prints an error and returns the exit status for it: the one place where
+// kinds of errors become numbers.
+func (w *world) fail(parsed *kong.Context, err error) int {
+	var bad badInput
+	var usage *kong.ParseError
+	switch {
+	case err == nil:
+		return statusDone
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(w.stderr, "perseus: interrupted")
+		return statusInterrupted
+	case errors.As(err, &usage):
+		fmt.Fprintf(w.stderr, "perseus: %v\nRun %q for help.\n", err, usageOf(usage.Context))
+		return statusBadInput
+	case errors.As(err, &bad):
+		fmt.Fprintf(w.stderr, "perseus: %v\n", err)
+		return statusBadInput
+	}
+	fmt.Fprintf(w.stderr, "perseus: %v\n", err)
+	return statusFailed
+}
+
+// usageOf returns the command line that shows the help of what was parsed.
+func usageOf(parsed *kong.Context) string {
+	if node := parsed.Selected(); node != nil {
+		return node.FullPath() + " --help"
+	}
+	return "perseus --help"
+}
+
+// terminal returns the size of a stream's terminal, and whether it is one.
+func terminal(stream any) (width, height int, ok bool) {
+	f, isFile := stream.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 0, 0, false
+	}
+	width, height, err := term.GetSize(int(f.Fd()))
+	if err != nil || width <= 0 {
+		return 80, 24, true
+	}
+	return width, height, true
+}
+
+// look returns the width for text on stdout and whether to colour it, by the
+// terminal and the variables NO_COLOR (no-color.org), TERM and COLUMNS.
+func (w *world) look() (width int, color bool) {
+	width, _, ok := terminal(w.stdout)
+	if n, err := strconv.Atoi(w.getenv("COLUMNS")); err == nil && n > 0 && !ok {
+		width = n
+	}
+	if width == 0 {
+		width = 80
+	}
+	return width, ok && w.getenv("NO_COLOR") == "" && w.getenv("TERM") != "dumb"
+}
+
+// readFrontier returns the frontier in a file, or on standard input.
+func (w *world) readFrontier(path string) (*frontierfile.File, error) {
+	r, err := fileio.Open(path, w.stdin)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return frontierfile.Read(r, fileio.Name(path))
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/perseus-energy/perseus/pipeline"
+)
+
+type schedulesCommand struct {
+	List schedulesListCommand `cmd:"" default:"1" help:"List the schedules."`
+	Show schedulesShowCommand `cmd:"" help:"Show what each rank runs, in which order."`
+}
+
+// Help is the text of perseus schedules --help.
+func (schedulesCommand) Help() string {
+	return `Examples:
+
+    perseus schedules
+    perseus schedules show 1f1b --ranks 4 --microbatches 8
+    perseus schedules show zbv --ranks 4 --microbatches 8 --format csv > order.csv`
+}
+
+type schedulesListCommand struct{}
+
+// Run lists the schedules that package pipeline builds.
+func (schedulesListCommand) Run(w *world) error {
+	t := tabwriter.NewWriter(w.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "NAME\tWHAT IT IS\tSIZES\tALSO CALLED")
+	for _, s := range pipeline.Schedules() {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Name, s.Summary, s.Sizes, strings.Join(s.Aliases, ", "))
+	}
+	return t.Flush()
+}
+
+type schedulesShowCommand struct {
+	Name string `arg:"" help:"The schedule: ${schedules}."`
+
+	Ranks        int    `placeholder:"N" help:"Pipeline ranks. Without it a small size that shows the schedule's shape."`
+	Microbatches int    `short:"m" placeholder:"N" help:"Microbatches of an iteration."`
+	Chunks       int    `placeholder:"N" help:"Stages that each rank holds, where the schedule has several."`
+	Group        int    `placeholder:"N" help:"Microbatches that run through one chunk before the next, in interleaved schedules."`
+	Format       string `enum:"text,csv,json" default:"text" help:"text, csv (PyTorch's schedule CSV) or json."`
+}
+
+// Run prints the order that package pipeline builds.
+func (c *schedulesShowCommand) Run(w *world) error {
+	s, err := pipeline.Find(c.Name)
+	if err != nil {
+		return input(err)
+	}
+	size := s.Example
+	if c.Ranks != 0 || c.Microbatches != 0 || c.Chunks != 0 || c.Group != 0 {
+		size = pipeline.Size{Ranks: c.Ranks, Chunks: c.Chunks, Microbatches: c.Microbatches, Group: c.Group}
+	}
+	order, err := pipeline.Build(c.Name, size)
+	if err != nil {
+		return input(err)
+	}
+	switch c.Format {
+	case "csv":
+		return order.WriteCSV(w.stdout)
+	case "json":
+		e := json.NewEncoder(w.stdout)
+		return e.Encode(struct {
+			Schedule     string     `json:"schedule"`
+			Ranks        int        `json:"ranks"`
+			Chunks       int        `json:"chunks"`
+			Microbatches int        `json:"microbatches"`
+			Group        int        `json:"group_size,omitempty"`
+			Stages       int        `json:"stages"`
+			Placement    string     `json:"placement"`
+			Order        [][]string `json:"order"`
+		}{
+			order.Schedule, order.Size.Ranks, order.Size.Chunks, order.Size.Microbatches, order.Size.Group,
+			order.Stages, order.Placement.String(), order.ToActions(),
+		})
+	}
+	fmt.Fprintf(w.stdout, "%s: %d ranks, %d stages (placement %v), %d microbatches\n",
+		order.Schedule, order.Size.Ranks, order.Stages, order.Placement, order.Size.Microbatches)
+	for rank, actions := range order.ToActions() {
+		if _, err := fmt.Fprintf(w.stdout, "rank %d: %s\n", rank, strings.Join(actions, " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

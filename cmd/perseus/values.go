@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/perseus-energy/perseus/pipeline"
+	"github.com/perseus-energy/perseus/plan"
+	"github.com/perseus-energy/perseus/round"
+	"github.com/perseus-energy/perseus/unit"
+)
+
+// mappers returns how kong reads the values of flags that carry a unit.
+func mappers() kong.Option {
+	return kong.OptionFunc(func(k *kong.Kong) error {
+		for _, o := range []kong.Option{
+			mapper(unit.ParseTime, "a time as in 2.9s or 2900ms"),
+			mapper(unit.ParsePower, "a power as in 83.64 (watts) or 15kW"),
+			mapper(plan.ParseRatio, "a factor as in 1.2 or a share as in 0.5%"),
+			mapper(round.ParseEffort, "fast, normal or best"),
+		} {
+			if err := o.Apply(k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// mapper returns the option to read values of types T and *T with parse.
+func mapper[T any](parse func(string) (T, error), expected string) kong.Option {
+	read := func(ctx *kong.DecodeContext) (v T, err error) {
+		var text string
+		if err = ctx.Scan.PopValueInto("value", &text); err != nil {
+			return v, err
+		}
+		if v, err = parse(text); err != nil {
+			err = fmt.Errorf("%w; expected %s", err, expected)
+		}
+		return v, err
+	}
+	return kong.OptionFunc(func(k *kong.Kong) error {
+		value := kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+			v, err := read(ctx)
+			target.Set(reflect.ValueOf(v))
+			return err
+		})
+		// By itself kong would read a pointer as JSON, without its unit.
+		pointer := kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+			v, err := read(ctx)
+			target.Set(reflect.ValueOf(&v))
+			return err
+		})
+		if err := kong.TypeMapper(reflect.TypeFor[T](), value).Apply(k); err != nil {
+			return err
+		}
+		return kong.TypeMapper(reflect.TypeFor[*T](), pointer).Apply(k)
+	})
+}
+
+// variables returns the values that help texts and tags refer to.
+func variables() map[string]string {
+	var names []string
+	for _, s := range pipeline.Schedules() {
+		names = append(names, s.Name)
+	}
+	return map[string]string{"schedules": strings.Join(names, ", ")}
+}

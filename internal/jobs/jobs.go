@@ -1,0 +1,105 @@
+// Package jobs puts a profile and a pipeline together as people name them: a
+// schedule for the stages that were measured, and the power of one waiting GPU.
+//
+// It is what the commands know that packages profile and pipeline, which do not
+// know each other, cannot. It comes before package characterize, which computes,
+// and is not for computing.
+package jobs
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/perseus-energy/perseus/characterize"
+	"github.com/perseus-energy/perseus/pipeline"
+	"github.com/perseus-energy/perseus/profile"
+	"github.com/perseus-energy/perseus/unit"
+)
+
+// Order returns the order of the named schedule for a model of the given number
+// of stages. Where size has no ranks there are as many as hold the stages. It
+// fails where the schedule has no such size, or another number of stages then.
+func Order(schedule string, size pipeline.Size, stages int) (*pipeline.Order, error) {
+	s, err := pipeline.Find(schedule)
+	if err != nil {
+		return nil, err
+	}
+	if size.Ranks == 0 {
+		each := 1 // stages a rank
+		switch {
+		case s.Placement == pipeline.Bidirectional: // each stage is on two ranks
+		case size.Chunks > 0:
+			each = size.Chunks
+		case s.Placement == pipeline.V:
+			each = 2
+		}
+		if stages%each != 0 {
+			return nil, fmt.Errorf("%s: the profile's %d stages do not divide among ranks of %d each", s.Name, stages, each)
+		}
+		size.Ranks = stages / each
+	}
+	o, err := pipeline.Build(schedule, size)
+	if err != nil {
+		return nil, err
+	}
+	if o.Stages != stages {
+		return nil, fmt.Errorf("%s on %d ranks with %d chunks each has %d stages, but the profile has %d", s.Name, o.Size.Ranks, o.Size.Chunks, o.Stages, stages)
+	}
+	return o, nil
+}
+
+// New returns the job of running a profile's stages in an order. blocking is
+// what one GPU draws while it waits: one value for all, or one for each rank.
+// units are those with which the profile was read.
+func New(p *profile.Profile, units profile.Units, o *pipeline.Order, blocking []unit.Power) (characterize.Job, error) {
+	ranks := len(o.Ranks)
+	switch {
+	case o.Stages != p.Stages():
+		return characterize.Job{}, fmt.Errorf("the order has %d stages, but the profile has %d", o.Stages, p.Stages())
+	case len(blocking) == 0:
+		return characterize.Job{}, errors.New("the power of a waiting GPU is missing")
+	case len(blocking) > 1 && len(blocking) != ranks:
+		return characterize.Job{}, fmt.Errorf("%d blocking powers for %d ranks: give one for all, or one for each rank", len(blocking), ranks)
+	}
+	most := unit.MaxPower / unit.Power(ranks*p.GPUsPerStage)
+	for _, b := range blocking {
+		if b < 0 || b > most {
+			return characterize.Job{}, fmt.Errorf("blocking power %v of a GPU: expected 0W to %v", b, most)
+		}
+	}
+	job := characterize.NewJob(p, units, o, blocking[0])
+	if len(blocking) > 1 {
+		for rank, b := range blocking {
+			job.BlockingPower[rank] = b * unit.Power(p.GPUsPerStage)
+		}
+	}
+	return job, nil
+}
+
+// Example is what perseus --example stands for.
+type Example struct {
+	Schedule string
+	Size     pipeline.Size
+	Blocking []unit.Power
+}
+
+// WithDefaults returns e with what it lacks: 1F1B with 12 microbatches on GPUs
+// that wait at 84 W.
+func (e Example) WithDefaults() Example {
+	if e.Schedule == "" {
+		e.Schedule = "1f1b"
+	}
+	if e.Size.Microbatches == 0 {
+		e.Size.Microbatches = 12
+	}
+	if len(e.Blocking) == 0 {
+		e.Blocking = []unit.Power{84 * unit.Watt}
+	}
+	return e
+}
+
+// ExampleProfile returns the profile of the example: 8 stages of a synthetic
+// model, each op measured three times at each clock.
+func ExampleProfile() *profile.Profile {
+	return profile.Synthetic(profile.SyntheticConfig{Stages: 8, Repeats: 3})
+}

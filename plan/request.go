@@ -1,0 +1,149 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/perseus-energy/perseus/round"
+	"github.com/perseus-energy/perseus/unit"
+)
+
+// Goal is what a plan is for.
+type Goal uint8
+
+// The goals. Each names the fields of [Request] that it reads.
+const (
+	// Fastest takes the least iteration time there is.
+	Fastest Goal = iota
+	// WithinTime uses the least total energy with an iteration of at most
+	// Request.Time: the plan of LeastEnergy if that is faster still.
+	WithinTime
+	// Slowdown is WithinTime for Request.Factor times the least iteration time.
+	Slowdown
+	// Straggler has the least Σe' with an iteration of at most Request.Factor
+	// times the least time: the pipeline waits for a slower one anyway, so only
+	// what it uses beyond waiting counts.
+	Straggler
+	// AveragePower is the fastest plan that draws at most Request.Power on
+	// average over its iteration, all GPUs of the pipeline together.
+	AveragePower
+	// LeastEnergy uses the least total energy, whatever its time.
+	LeastEnergy
+)
+
+var goalNames = [...]string{"fastest", "time", "slowdown", "straggler", "power", "min-energy"}
+
+// String returns the goal's name as flags and files spell it.
+func (g Goal) String() string {
+	if int(g) < len(goalNames) {
+		return goalNames[g]
+	}
+	return fmt.Sprintf("Goal(%d)", uint8(g))
+}
+
+// Request is a wish.
+type Request struct {
+	Goal   Goal
+	Time   unit.Time
+	Factor Ratio
+	Power  unit.Power
+	// Margin is by how much the ops that the plan slows down may take longer
+	// than measured without making the iteration longer than planned.
+	Margin Ratio
+	Effort round.Effort
+}
+
+// maxRatio bounds factors and margins, so that no product overflows.
+const maxRatio = 1000 * One
+
+// Error is a request that no plan can answer, as a straggler that is faster than
+// the fastest plan.
+type Error struct {
+	// Field is the request's field by its name on the command line.
+	Field string
+	// Value is what was asked.
+	Value string
+	// Reason says what is wrong with it and what is expected.
+	Reason string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("--%s %s: %s", e.Field, e.Value, e.Reason)
+}
+
+// Check returns an *Error where the request makes no sense for any job.
+func (r Request) Check() error {
+	switch r.Goal {
+	case Fastest, LeastEnergy:
+	case WithinTime:
+		if r.Time <= 0 || r.Time > unit.MaxMakespan {
+			return &Error{"time", r.Time.String(), fmt.Sprintf("expected a time over 0s and up to %v", unit.MaxMakespan)}
+		}
+	case Slowdown, Straggler:
+		if r.Factor < One {
+			return &Error{r.Goal.String(), r.Factor.String(), "expected a factor of at least 1: " +
+				"it multiplies the least iteration time, and nothing is faster than that"}
+		}
+		if r.Factor > maxRatio {
+			return &Error{r.Goal.String(), r.Factor.String(), fmt.Sprintf("expected a factor of at most %v", maxRatio)}
+		}
+	case AveragePower:
+		if r.Power <= 0 || r.Power > unit.MaxPower {
+			return &Error{"power", r.Power.String(), fmt.Sprintf("expected a power over 0W and up to %v", unit.MaxPower)}
+		}
+	default:
+		return fmt.Errorf("there is no goal %v", r.Goal)
+	}
+	if r.Margin < 0 || r.Margin > One {
+		return &Error{"margin", r.Margin.Percent(), "expected 0% to 100%"}
+	}
+	if r.Margin > 0 && r.Effort == round.Fast {
+		return &Error{"margin", r.Margin.Percent(), "effort fast takes a point of the file as it is, which has no margin; use --effort normal or best"}
+	}
+	return nil
+}
+
+// Ratio is an exact number in parts per billion: a factor or a share.
+type Ratio int64
+
+// One is the ratio 1.
+const One Ratio = 1e9
+
+// ParseRatio returns a ratio from "1.2", "120%" or "0.5 %", rounded to the
+// nearest part per billion.
+func ParseRatio(s string) (Ratio, error) {
+	number, digits := strings.TrimSpace(s), 9
+	if p, ok := strings.CutSuffix(number, "%"); ok {
+		number, digits = strings.TrimSpace(p), 7
+	}
+	v, _, err := unit.ParseDecimal(number, digits, unit.Nearest)
+	return Ratio(v), err
+}
+
+// String returns the exact decimal, as in "1.2".
+func (r Ratio) String() string { return strings.TrimSuffix(unit.Time(r).String(), "s") }
+
+// Percent returns the exact percentage, as in "0.5%".
+func (r Ratio) Percent() string {
+	const percent = One / 100
+	if r%percent == 0 || r > maxRatio || r < -maxRatio {
+		return strconv.FormatInt(int64(r/percent), 10) + "%"
+	}
+	return strings.TrimSuffix(unit.Time(r*100).String(), "s") + "%"
+}
+
+// MarshalJSON writes the exact decimal.
+func (r Ratio) MarshalJSON() ([]byte, error) { return unit.Time(r).MarshalJSON() }
+
+// UnmarshalJSON reads a decimal of at most nine decimals.
+func (r *Ratio) UnmarshalJSON(b []byte) error { return (*unit.Time)(r).UnmarshalJSON(b) }
+
+// of returns r·t, rounded down so that nothing is later than asked.
+func (r Ratio) of(t unit.Time) unit.Time {
+	v, ok := unit.Product(unit.Power(r), t).DivInt(int64(One), unit.Down)
+	if !ok {
+		return unit.MaxMakespan
+	}
+	return min(unit.Time(v), unit.MaxMakespan)
+}

@@ -1,0 +1,31 @@
+package plan
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+)
+
+// WriteZeus writes the plan as the Python expression that Zeus's schedulers
+// PointSolution3D (one list a pipeline rank) and PointSolution (the same where
+// there is one GPU a rank) load: for each rank the names and clocks in MHz of
+// its ops in execution order. Comments around it say what the plan is.
+func (p *Plan) WriteZeus(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "# %s: %s, %d ranks, %d microbatches\n", Format, p.Schedule, len(p.Ranks), p.Microbatches)
+	fmt.Fprintf(out, "# iteration %v, energy %v\n", p.Time, p.Energy)
+	_, _ = out.WriteString("[\n") // Flush reports
+	for _, ops := range p.Ranks {
+		_ = out.WriteByte('[')
+		for i := range ops {
+			if i > 0 {
+				_, _ = out.WriteString(", ")
+			}
+			// Names are of a fixed set without quotes or backslashes.
+			fmt.Fprintf(out, "('%s', %d)", ops[i].Instruction, ops[i].Knobs.ClockMHz)
+		}
+		_, _ = out.WriteString("],\n")
+	}
+	_, _ = out.WriteString("]\n")
+	return out.Flush()
+}

@@ -1,0 +1,88 @@
+package report
+
+import (
+	"math"
+	"strconv"
+)
+
+// XY is a point of a picture: an iteration time in seconds and an energy in
+// joules.
+type XY struct{ X, Y float64 }
+
+// Mark is a point of a picture that has a name.
+type Mark struct {
+	XY
+	Label string
+	// Rune stands for it on a terminal.
+	Rune rune
+}
+
+// axis maps values to positions 0 … length.
+type axis struct {
+	low, high float64
+	ticks     []float64
+	format    func(float64) string
+}
+
+// newAxis returns an axis over the values with about n ticks at round numbers.
+func newAxis(low, high float64, n int) axis {
+	if !(high > low) { // also where one is not a number
+		pad := max(1e-9, math.Abs(low)/100)
+		low, high = low-pad, low+pad
+	}
+	margin := (high - low) / 25
+	a := axis{low: low - margin, high: high + margin}
+	step := roundStep((a.high - a.low) / float64(max(1, n)))
+	first := math.Ceil(a.low / step)
+	for i := 0.0; ; i++ {
+		t := float64((first + i) * step)
+		if t > a.high || i > 100 {
+			break
+		}
+		a.ticks = append(a.ticks, t)
+	}
+	decimals := max(0, int(math.Ceil(-math.Log10(step)-1e-9)))
+	a.format = func(v float64) string {
+		if v == 0 {
+			v = 0 // not −0
+		}
+		return strconv.FormatFloat(v, 'f', decimals, 64)
+	}
+	return a
+}
+
+// roundStep returns the least of 1, 2, 5 times a power of ten that is at least v.
+func roundStep(v float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, m := range []float64{1, 2, 5} {
+		if m*power >= v*(1-1e-9) {
+			return m * power
+		}
+	}
+	return 10 * power
+}
+
+// at returns where v is on an axis of the given length, clipped to it. The
+// conversions keep the compiler from fusing operations, which would round
+// differently from machine to machine.
+func (a axis) at(v, length float64) float64 {
+	share := float64((v - a.low) / (a.high - a.low))
+	return min(max(float64(share*length), 0), length)
+}
+
+// bounds returns the least and the greatest of all coordinates.
+func bounds(line []XY, marks []Mark) (low, high XY) {
+	low = XY{math.Inf(1), math.Inf(1)}
+	high = XY{math.Inf(-1), math.Inf(-1)}
+	take := func(p XY) {
+		low.X, low.Y = min(low.X, p.X), min(low.Y, p.Y)
+		high.X, high.Y = max(high.X, p.X), max(high.Y, p.Y)
+	}
+	for _, p := range line {
+		take(p)
+	}
+	for _, m := range marks {
+		take(m.XY)
+	}
+	return low, high
+}

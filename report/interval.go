@@ -1,0 +1,175 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/perseus-energy/perseus/characterize"
+	"github.com/perseus-energy/perseus/dag"
+	"github.com/perseus-energy/perseus/frontierfile"
+	"github.com/perseus-energy/perseus/profile"
+	"github.com/perseus-energy/perseus/unit"
+)
+
+// Interval is where a saving lies, given how much the profile's repeats differ:
+// fractions, as Low … High at a level of, say, 0.95.
+type Interval struct {
+	Low, High, Level float64
+	// Resamples is how many profiles were drawn.
+	Resamples int
+}
+
+// Resampling says how to find intervals.
+type Resampling struct {
+	Resamples int
+	// Level is how much of the drawn savings the interval holds, over 0 and
+	// below 1.
+	Level float64
+	Seed  uint64
+}
+
+// maxResamples bounds the work of Intervals.
+const maxResamples = 1_000_000
+
+// ProfileOptions returns the options with which the frontier's profile was read.
+func ProfileOptions(h *frontierfile.Header) (profile.Options, error) {
+	units, err := profile.ParseUnits(fmt.Sprintf("time=%s,energy=%s,frequency=%s",
+		h.Profile.TimeUnit, h.Profile.EnergyUnit, h.Profile.FrequencyUnit))
+	return profile.Options{Units: units, SkipBadRows: h.Profile.SkippedRows > 0}, err
+}
+
+// Intervals returns the interval of each of the frontier's Savings, in their
+// order, by the percentile bootstrap (Efron, "Bootstrap Methods", 1979): it draws
+// profiles from the repeats of p, which must be the frontier's profile, runs each
+// saving's plan and its baseline with the drawn times and energies, and takes the
+// quantiles of what is saved then. It is about the plan as it stands, not about
+// the plan that would be made of another profile. O(resamples · (rows + ops)).
+func Intervals(f *frontierfile.File, p *profile.Profile, r Resampling) ([]Interval, error) {
+	if !(r.Level > 0 && r.Level < 1) {
+		return nil, fmt.Errorf("--level %g: expected over 0 and below 100 percent", 100*r.Level)
+	}
+	if r.Resamples < 1 || r.Resamples > maxResamples {
+		return nil, fmt.Errorf("--resamples %d: expected 1 to %d", r.Resamples, maxResamples)
+	}
+	if p.SHA256 != f.Header.Profile.SHA256 {
+		return nil, fmt.Errorf("the frontier was computed from another profile: its SHA-256 is %s, but this one's is %s",
+			f.Header.Profile.SHA256, p.SHA256)
+	}
+	rows, err := Savings(f)
+	if err != nil {
+		return nil, err
+	}
+	e, err := newEnsemble(f, rows)
+	if err != nil {
+		return nil, err
+	}
+	saved := make([][]float64, len(rows))
+	rng := rand.New(rand.NewPCG(r.Seed, 0))
+	for range r.Resamples {
+		if err := e.measure(p.Resample(rng)); err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			saved[i] = append(saved[i], e.saving(i))
+		}
+	}
+	intervals := make([]Interval, len(rows))
+	for i := range rows {
+		slices.Sort(saved[i])
+		tail := (1 - r.Level) / 2
+		intervals[i] = Interval{quantile(saved[i], tail), quantile(saved[i], 1-tail), r.Level, r.Resamples}
+	}
+	return intervals, nil
+}
+
+// quantile returns the q-th quantile of sorted values, between two of them by a
+// straight line.
+func quantile(sorted []float64, q float64) float64 {
+	at := q * float64(len(sorted)-1)
+	below := int(math.Floor(at))
+	above := min(below+1, len(sorted)-1)
+	return sorted[below] + (at-float64(below))*(sorted[above]-sorted[below])
+}
+
+// ensemble runs the plans of a frontier's savings with other measurements.
+type ensemble struct {
+	header  *frontierfile.Header
+	problem *dag.Problem
+	rows    []Saving
+	// used lists for each row, and last for the baseline, the knobs of each op.
+	used [][]dag.Knobs
+	// drawn holds the drawn option of each knobs of each curve.
+	drawn    []map[dag.Knobs]dag.Option
+	start    []unit.Time
+	baseline dag.Cost
+}
+
+func newEnsemble(f *frontierfile.File, rows []Saving) (*ensemble, error) {
+	p, _, err := characterize.Problem(&f.Header)
+	if err != nil {
+		return nil, err
+	}
+	e := &ensemble{header: &f.Header, problem: p, rows: rows, start: make([]unit.Time, p.Graph.Ops)}
+	for i := range rows {
+		point, err := f.Load(rows[i].Plan.Point)
+		if err != nil {
+			return nil, err
+		}
+		knobs := make([]dag.Knobs, p.Graph.Ops)
+		for op, k := range point.Choice {
+			knobs[op] = p.Curve(int32(op)).Options[k].Knobs
+		}
+		e.used = append(e.used, knobs)
+	}
+	top := make([]dag.Knobs, p.Graph.Ops)
+	for op := range top {
+		top[op] = p.Curve(int32(op)).Top.Knobs
+	}
+	e.used = append(e.used, top)
+	e.drawn = make([]map[dag.Knobs]dag.Option, len(p.Curves))
+	for i := range e.drawn {
+		e.drawn[i] = map[dag.Knobs]dag.Option{}
+	}
+	return e, nil
+}
+
+// measure takes the drawn measurements and runs the baseline with them.
+func (e *ensemble) measure(p characterize.Measurements) error {
+	for i := range e.header.Curves {
+		c := &e.header.Curves[i]
+		options, err := p.Options(c.Stage, c.Instruction)
+		if err != nil {
+			return err
+		}
+		clear(e.drawn[i])
+		for _, o := range options {
+			o.Effective = dag.Effective(o.Energy, c.BlockingPower, o.Time)
+			e.drawn[i][o.Knobs] = o
+		}
+	}
+	e.baseline = e.run(e.used[len(e.rows)])
+	return nil
+}
+
+func (e *ensemble) run(knobs []dag.Knobs) dag.Cost {
+	return e.problem.Evaluate(e.start, func(op int32) dag.Option { return e.drawn[e.problem.CurveOf[op]][knobs[op]] })
+}
+
+// saving returns what row i saves with the drawn measurements.
+func (e *ensemble) saving(i int) float64 {
+	cost := e.run(e.used[i])
+	wait, baselineWait := cost.Time, e.baseline.Time
+	if s := e.rows[i].Straggler; s > 0 {
+		// The straggler is the same one, whatever was drawn here.
+		straggler := max(e.rows[i].Plan.WaitTime, cost.Time)
+		wait, baselineWait = straggler, max(straggler, e.baseline.Time)
+	}
+	used := cost.Effective.Add(unit.Product(e.problem.BlockingPower, wait)).Joules()
+	baseline := e.baseline.Effective.Add(unit.Product(e.problem.BlockingPower, baselineWait)).Joules()
+	if baseline <= 0 {
+		return 0
+	}
+	return 1 - used/baseline
+}
