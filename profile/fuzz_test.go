@@ -73,7 +73,7 @@ func FuzzRead(f *testing.F) {
 }
 
 // checkOptions checks that options ascend and can be made into curves.
-func checkOptions(t testing.TB, p *profile.Profile) {
+func checkOptions(t failer, p *profile.Profile) {
 	t.Helper()
 	for stage := range p.Stages() {
 		for _, instruction := range p.Instructions() {
@@ -96,7 +96,7 @@ func checkOptions(t testing.TB, p *profile.Profile) {
 }
 
 // sameProfile checks that two profiles give the same, to the last digit.
-func sameProfile(t testing.TB, p, q *profile.Profile) {
+func sameProfile(t failer, p, q *profile.Profile) {
 	t.Helper()
 	if p.Stages() != q.Stages() || p.GPUsPerStage != q.GPUsPerStage || !reflect.DeepEqual(p.Instructions(), q.Instructions()) ||
 		p.Report.Repeats != q.Report.Repeats || p.Report.Points != q.Report.Points || !reflect.DeepEqual(p.Report.Ops, q.Report.Ops) {
@@ -122,4 +122,11 @@ func sameProfile(t testing.TB, p, q *profile.Profile) {
 			}
 		}
 	}
+}
+
+// failer is what a *testing.T and a *rapid.T have in common.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
 }
