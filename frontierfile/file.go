@@ -171,6 +171,32 @@ func (e *SyntaxError) Error() string {
 	return at + e.Problem
 }
 
+// ValueError reports a value that cannot be in a text that is well written: a
+// time below zero, a number with more decimals than its unit has, an op or arc
+// that there is not, an option before the first, a negative flow.
+type ValueError struct {
+	// Name, Line and Column say where, as in SyntaxError; empty where the value
+	// came out of a point's differences.
+	Name         string
+	Line, Column int
+	// Point is the point's index, from 0, the fastest; −1 in the header.
+	Point int
+	// Field is the path of what is wrong, within the point where it is one.
+	Field   string
+	Problem string
+}
+
+func (e *ValueError) Error() string {
+	at := ""
+	if e.Name != "" {
+		at = fmt.Sprintf("%s:%d:%d: ", e.Name, e.Line, e.Column)
+	}
+	if e.Point >= 0 {
+		at += fmt.Sprintf("points[%d].", e.Point)
+	}
+	return at + e.Field + ": " + e.Problem
+}
+
 // VersionError reports a file of another format or version.
 type VersionError struct {
 	Name, Found string

@@ -169,6 +169,22 @@ func TestReadErrors(t *testing.T) {
 		}
 		return strings.Replace(good, old, by, 1)
 	}
+	for _, tt := range []struct{ name, text, want string }{
+		{"too many decimals", change(`"t_min_s":0.0000003`, `"t_min_s":0.0000003001`), "t_min_s: 0.0000003001 has more than 9 decimals"},
+		{"negative price", change(`"price_w":40`, `"price_w":-40`), `points[0].price_w: -40 is outside 0 …`},
+		{"exponent beyond range", change(`"price_w":40`, `"price_w":4e300`), `out of range`},
+		{"fraction of a count", change(`"ranks":1`, `"ranks":1.5`), "ranks: 1.5 has more than 0 decimals"},
+		{"negative count", change(`"ranks":1`, `"ranks":-1`), "ranks: -1 is outside 1 … 16777216"},
+		{"too many ops", change(`"ops":2`, `"ops":99999999999`), "ops: 99999999999 is outside"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Read(strings.NewReader(tt.text), "F.json")
+			var value *ValueError
+			if !errors.As(err, &value) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got  %T %v\nwant %s", err, err, tt.want)
+			}
+		})
+	}
 	tests := []struct{ name, text, want string }{
 		{"empty", "", `F.json:1:1: found the end of the file, expected '{'`},
 		{"not json", "stage,instruction", `F.json:1:1: found "stage", expected '{'`},
@@ -185,22 +201,15 @@ func TestReadErrors(t *testing.T) {
 		{"escaped double field", change(`"ranks":1`, `"ranks":1,"r\u0061nks":1`), "ranks: the field is there twice"},
 		{"missing field", change(`"ops":2,`, ``), `field "ops" is missing`},
 		{"missing field of a point", change(`"gap":0.000000001,`, ``), `points[0]: field "gap" is missing`},
-		{"too many decimals", change(`"t_min_s":0.0000003`, `"t_min_s":0.0000003001`), "t_min_s: 0.0000003001 has more than 9 decimals"},
 		{"text for a number", change(`"t_min_s":0.0000003`, `"t_min_s":"0.0000003"`), `F.json:12:11: t_min_s: found "\"0.0000003\"", expected a number`},
 		{"leading zero", change(`"price_w":40`, `"price_w":040`), `points[0].price_w: found "040", expected a number`},
 		{"plus sign", change(`"price_w":40`, `"price_w":+40`), `points[0].price_w: found "+40", expected a number`},
 		{"nan", change(`"price_w":40`, `"price_w":nan`), `points[0].price_w: found "nan", expected a number`},
-		{"negative price", change(`"price_w":40`, `"price_w":-40`), `points[0].price_w: -40 is outside 0 …`},
-		{"exponent beyond range", change(`"price_w":40`, `"price_w":4e300`), `out of range`},
 		{"point without digits after it", change(`"price_w":40`, `"price_w":40.`), "expected a number"},
-		{"fraction of a count", change(`"ranks":1`, `"ranks":1.5`), "ranks: 1.5 has more than 0 decimals"},
-		{"negative count", change(`"ranks":1`, `"ranks":-1`), "ranks: -1 is outside 1 … 16777216"},
-		{"too many ops", change(`"ops":2`, `"ops":99999999999`), "ops: 99999999999 is outside"},
 		{"no point", good[:strings.Index(good, `"points"`)] + `"points":[]}`, "points: there is no point"},
 		{"list of text", change(`"flow":[[`, `"flow":[["a",`), "points[0].flow: found"},
 		{"empty group", change(`"flow":[[`, `"flow":[[],[`), "points[0].flow: found"},
 		{"group of a size alone", change(`"flow":[[`, `"flow":[[1],[`), "points[0].flow: found"},
-		{"repeated index", change(`"flow":[[40000000,0,1,1]`, `"flow":[[40000000,0,0,1]`), "points[0].flow: 0 is outside 1 …"},
 		{"control character", change(`"1f1b"`, "\"1f\n1b\""), "control character 0x0a in a string"},
 		{"not UTF-8", change(`"1f1b"`, "\"1f\xff1b\""), "F.json:2:12: a string that is not UTF-8"},
 		{"bad escape", change(`"1f1b"`, `"1f\x1b"`), `F.json:2:12: string "1f\x1b"`},
@@ -254,6 +263,7 @@ func TestOtherWriters(t *testing.T) {
 func TestWalkErrors(t *testing.T) {
 	good := string(text(t, small()))
 	for _, tt := range []struct{ name, old, by, want string }{
+		{"arc twice", `"flow":[[40000000,0,1,1]]`, `"flow":[[40000000,0,1,0]]`, "points[0].flow: index 1 is there twice"},
 		{"no such arc", `"flow":[[40000000,0,1,1]]`, `"flow":[[40000000,0,1,2]]`, "points[0].flow: index 3, but there are 0 … 2"},
 		{"no such op", `"knobs":[[1,1],[2,0]]`, `"knobs":[[1,2],[2,0]]`, "points[0].knobs: index 2, but there are 0 … 1"},
 		{"before the first option", `"knobs":[[1,1],[2,0]]`, `"knobs":[[-1,1],[2,0]]`, "points[0].knobs: index 1: 0 + -1 is outside"},
@@ -332,7 +342,8 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			var syntax *SyntaxError
 			var version *VersionError
-			if !errors.As(err, &syntax) && !errors.As(err, &version) {
+			var value *ValueError
+			if !errors.As(err, &syntax) && !errors.As(err, &version) && !errors.As(err, &value) {
 				t.Fatalf("%T %v", err, err)
 			}
 			return

@@ -8,20 +8,6 @@ import (
 	"github.com/perseus-energy/perseus/unit"
 )
 
-// ValueError reports a point whose knobs or flow cannot be: an op or arc that
-// there is not, an option before the first, a negative flow.
-type ValueError struct {
-	// Point is the point's index, from 0, the fastest.
-	Point int
-	// Field is "knobs" or "flow".
-	Field   string
-	Problem string
-}
-
-func (e *ValueError) Error() string {
-	return fmt.Sprintf("points[%d].%s: %s", e.Point, e.Field, e.Problem)
-}
-
 // Walk yields the points with their choices and flows, fastest first. The point
 // is reused from one to the next. It yields a *ValueError once, and ends, where a
 // choice or a flow is out of range. O(ops + arcs + changes). A caller that did
@@ -65,7 +51,7 @@ func (f *File) Choice(i int) ([]int32, error) {
 	choice := make([]int32, f.Header.Ops)
 	for k := range i + 1 {
 		if problem := apply(f.encoded[k].knobs, choice, maxChoice); problem != "" {
-			return nil, &ValueError{k, "knobs", problem}
+			return nil, impossible(k, "knobs", problem)
 		}
 	}
 	return choice, nil
@@ -77,18 +63,28 @@ const maxChoice = 1 << 24
 // advance turns the choice and flow of point i−1 into those of point i.
 func (f *File) advance(i int, choice []int32, flow []unit.Power) error {
 	if problem := apply(f.encoded[i].knobs, choice, maxChoice); problem != "" {
-		return &ValueError{i, "knobs", problem}
+		return impossible(i, "knobs", problem)
 	}
 	if problem := apply(f.encoded[i].flow, flow, unit.MaxFlow); problem != "" {
-		return &ValueError{i, "flow", problem}
+		return impossible(i, "flow", problem)
 	}
 	return nil
 }
 
+func impossible(point int, field, problem string) error {
+	return &ValueError{Point: point, Field: field, Problem: problem}
+}
+
 // apply adds the changes in text to values, which stay within 0 … most.
 func apply[T ~int32 | ~int64](text []byte, values []T, most T) (problem string) {
+	last := -1
 	p := parser{text: text}
-	p.changes(func(by int64, index int) bool {
+	p.changes(func(by int64, index int, first bool) bool {
+		if !first && index == last {
+			problem = fmt.Sprintf("index %d is there twice", index)
+			return false
+		}
+		last = index
 		if index >= len(values) {
 			problem = fmt.Sprintf("index %d, but there are 0 … %d", index, len(values)-1)
 			return false

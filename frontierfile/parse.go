@@ -32,16 +32,29 @@ func (p *parser) fail(pos int, format string, args ...any) {
 	if p.err != nil {
 		return
 	}
-	pos = min(pos, len(p.text))
-	before := p.text[:pos]
-	p.err = &SyntaxError{
-		Name:    p.name,
-		Line:    1 + bytes.Count(before, []byte("\n")),
-		Column:  pos - bytes.LastIndexByte(before, '\n'),
-		Field:   p.field(),
-		Problem: fmt.Sprintf(format, args...),
-	}
+	line, column := p.place(pos)
+	p.err = &SyntaxError{Name: p.name, Line: line, Column: column, Field: fieldOf(p.path), Problem: fmt.Sprintf(format, args...)}
 	p.pos = len(p.text)
+}
+
+// failValue records a value that cannot be.
+func (p *parser) failValue(pos int, format string, args ...any) {
+	if p.err != nil {
+		return
+	}
+	e := &ValueError{Name: p.name, Point: -1, Problem: fmt.Sprintf(format, args...)}
+	e.Line, e.Column = p.place(pos)
+	path := p.path
+	if len(path) > 2 && path[0].field == "points" {
+		e.Point, path = path[1].index, path[2:]
+	}
+	e.Field = fieldOf(path)
+	p.err, p.pos = e, len(p.text)
+}
+
+func (p *parser) place(pos int) (line, column int) {
+	before := p.text[:min(pos, len(p.text))]
+	return 1 + bytes.Count(before, []byte("\n")), len(before) - bytes.LastIndexByte(before, '\n')
 }
 
 // failExpecting records that something else than what was expected is at pos.
@@ -57,9 +70,9 @@ func (p *parser) failExpecting(pos int, expected string) {
 	p.fail(pos, "found %s, expected %s", found, expected)
 }
 
-func (p *parser) field() string {
+func fieldOf(path []step) string {
 	var b strings.Builder
-	for _, s := range p.path {
+	for _, s := range path {
 		switch {
 		case s.field == "":
 			fmt.Fprintf(&b, "[%d]", s.index)
@@ -265,16 +278,16 @@ func (p *parser) decimal(digits int, least, most int64) int64 {
 		exact, err := false, error(nil)
 		v, exact, err = unit.ParseDecimal(string(text), digits, unit.Nearest)
 		if err != nil {
-			p.fail(at, "%v", err)
+			p.failValue(at, "%v", err)
 			return 0
 		}
 		if !exact {
-			p.fail(at, "%s has more than %d decimals", text, digits)
+			p.failValue(at, "%s has more than %d decimals", text, digits)
 			return 0
 		}
 	}
 	if v < least || v > most {
-		p.fail(at, "%s is outside %s … %s", text, appendDecimal(nil, least, digits), appendDecimal(nil, most, digits))
+		p.failValue(at, "%s is outside %s … %s", text, appendDecimal(nil, least, digits), appendDecimal(nil, most, digits))
 		return 0
 	}
 	return v

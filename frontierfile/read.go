@@ -25,9 +25,8 @@ const (
 // Read returns the frontier in r, which may be compressed by gzip; name stands
 // for it in errors. It fails with a *VersionError on another format or version,
 // with a *SyntaxError on text that is not a frontier file: broken JSON, a field
-// that is unknown, missing or there twice, a number with more decimals than its
-// unit has or far out of range. What is well written and false is not noticed
-// here. O(bytes).
+// that is unknown, missing or there twice; and with a *ValueError on a number
+// that no frontier has. What is possible and false is not noticed here. O(bytes).
 func Read(r io.Reader, name string) (*File, error) {
 	text, err := readAll(r, name)
 	if err != nil {
@@ -212,7 +211,7 @@ func (p *parser) point(f *File) {
 		return func() {
 			p.peek()
 			start := p.pos
-			p.changes(func(by int64, index int) bool { return true })
+			p.changes(func(int64, int, bool) bool { return true })
 			*b = p.text[start:p.pos:p.pos]
 		}
 	}
@@ -241,19 +240,19 @@ func (p *parser) energy() Nanojoules {
 func (p *parser) ratio() Ratio { return Ratio(p.decimal(9, math.MinInt64, math.MaxInt64)) }
 
 // changes reads a list of changes as [changes.encode] writes it and calls apply
-// for each, until apply returns false.
-func (p *parser) changes(apply func(by int64, index int) bool) {
+// for each, until apply returns false; first says that another size begins.
+func (p *parser) changes(apply func(by int64, index int, first bool) bool) {
 	p.expect('[')
-	for first := true; p.err == nil && !p.take(']'); first = false {
-		if !first {
+	for n := 0; p.err == nil && !p.take(']'); n++ {
+		if n > 0 {
 			p.expect(',')
 		}
 		p.expect('[')
 		by := p.listed(math.MinInt64, math.MaxInt64)
 		p.expect(',')
 		index := p.listed(0, maxArcs)
-		for p.err == nil {
-			if !apply(by, int(index)) {
+		for first := true; p.err == nil; first = false {
+			if !apply(by, int(index), first) {
 				return
 			}
 			if p.pos < len(p.text) && p.text[p.pos] == ',' {
@@ -263,7 +262,7 @@ func (p *parser) changes(apply func(by int64, index int) bool) {
 			} else {
 				p.expect(',')
 			}
-			index += p.listed(1, maxArcs)
+			index += p.listed(0, maxArcs)
 		}
 	}
 }

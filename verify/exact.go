@@ -84,8 +84,9 @@ const maxSweeps = 20_000
 
 // at shows that there is a relaxed schedule with makespan t for which the
 // certificate of the flow is tight, and, if both is true, that of the flow
-// before as well. Each op's flow was given to least.
-func (x *exactness) at(t unit.Time, flow []unit.Power, both bool) error {
+// before as well; if earliest is true, also that a nanosecond sooner there is
+// none. Each op's flow was given to least.
+func (x *exactness) at(t unit.Time, flow []unit.Power, both, earliest bool) error {
 	for a, f := range flow {
 		x.tightNow[a] = f > 0
 	}
@@ -94,6 +95,9 @@ func (x *exactness) at(t unit.Time, flow []unit.Power, both bool) error {
 	}
 	if err := x.check(t, both); err != nil {
 		return err
+	}
+	if earliest && x.search(t-1, both) == nil && x.check(t-1, both) == nil {
+		return violated("relaxed_time_s", "%v is not where the certificate begins to be tight", t)
 	}
 	copy(x.before, x.now)
 	copy(x.tightBefore, x.tightNow)

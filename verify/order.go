@@ -129,7 +129,7 @@ func parseAction(text string) (op, error) {
 	}
 	p, err := parsePart(text)
 	name := map[string]string{
-		"F": "forward", "B": "backward", "I": "input-gradient", "W": "weight-gradient", "R": "recompute",
+		"F": "forward", "B": "backward", "I": "input-gradient", "W": "weight-gradient", "R": "recompute", "RB": "recompute-backward",
 		"LOAD": "load", "REDUCE_GRAD": "reduce-gradient", "OPTIMIZER": "optimizer",
 	}[p.kind]
 	if err != nil || name == "" {
@@ -153,13 +153,17 @@ func parsePart(text string) (p part, err error) {
 	return p, err
 }
 
+// passes are the kinds of which a stage and microbatch has one at most, all on
+// one rank; the last three are its backward.
+var passes = []string{"F", "R", "W", "B", "RB", "I"}
+
 // derive checks that every stage and microbatch has what it needs, once and on
 // one rank, and finds the dependencies.
 func (o *order) derive(h *frontierfile.Header) error {
 	at := map[part]int32{}
 	for i, x := range o.ops {
 		for _, p := range x.parts {
-			if _, twice := at[p]; twice && len(p.kind) == 1 {
+			if _, twice := at[p]; twice && slices.Contains(passes, p.kind) {
 				return violated("order", "%d%s%d is there twice", p.stage, p.kind, p.microbatch)
 			}
 			at[p] = int32(i)
@@ -176,21 +180,24 @@ func (o *order) derive(h *frontierfile.Header) error {
 		}
 		return 0, false
 	}
-	_, trains := find(0, 0, "B", "I")
+	_, trains := find(0, 0, passes[3:]...)
 	for s := range h.Stages {
 		for m := range h.Microbatches {
 			f, hasF := find(s, m, "F")
-			_, hasB := find(s, m, "B")
-			_, hasI := find(s, m, "I")
-			_, hasW := find(s, m, "W")
-			_, hasR := find(s, m, "R")
-			if !hasF || hasB && hasI || (hasB || hasI) != trains || hasI != hasW || hasR && !trains {
-				return violated("order", "stage %d, microbatch %d: it needs a forward, and a backward or an input and a weight gradient", s, m)
-			}
-			for _, k := range []string{"B", "I", "W", "R"} {
-				if i, ok := find(s, m, k); ok && o.ops[i].rank != o.ops[f].rank {
-					return violated("order", "stage %d, microbatch %d is on ranks %d and %d", s, m, o.ops[f].rank, o.ops[i].rank)
+			has := map[string]bool{}
+			backwards := 0
+			for i, k := range passes {
+				x, ok := find(s, m, k)
+				has[k] = ok
+				if ok && i >= 3 {
+					backwards++
 				}
+				if hasF && ok && o.ops[x].rank != o.ops[f].rank {
+					return violated("order", "stage %d, microbatch %d is on ranks %d and %d", s, m, o.ops[f].rank, o.ops[x].rank)
+				}
+			}
+			if !hasF || backwards > 1 || (backwards == 1) != trains || has["I"] != has["W"] || has["R"] && (!trains || has["RB"]) {
+				return violated("order", "stage %d, microbatch %d: it needs a forward, and a backward or an input and a weight gradient", s, m)
 			}
 		}
 	}
@@ -211,10 +218,10 @@ func (o *order) derive(h *frontierfile.Header) error {
 				needs(p.stage-1, p.microbatch, "F")
 			case "R":
 				needs(p.stage, p.microbatch, "F")
-			case "B", "I":
+			case "B", "RB", "I":
 				needs(p.stage, p.microbatch, "F")
 				needs(p.stage, p.microbatch, "R")
-				needs(p.stage+1, p.microbatch, "B", "I")
+				needs(p.stage+1, p.microbatch, passes[3:]...)
 			case "W":
 				needs(p.stage, p.microbatch, "I")
 			}

@@ -104,7 +104,7 @@ func (c *checker) points() error {
 		i++
 		var value *frontierfile.ValueError
 		if errors.As(err, &value) {
-			return &Violation{value.Point, value.Field, value.Problem}
+			return violationOf(value)
 		}
 		if err == nil {
 			err = c.point(i, p)
@@ -165,7 +165,8 @@ func (c *checker) point(i int, p *frontierfile.Point) error {
 		}
 	}
 	c.proved = append(c.proved, v)
-	return c.exact.at(p.RelaxedTime, p.Flow, i > 0 && h.LineGap == 0)
+	whole := h.LineGap == 0
+	return c.exact.at(p.RelaxedTime, p.Flow, whole && i > 0, !whole && i > 0 && i < last)
 }
 
 // certificate returns what a flow proves, after checking that it is one; the

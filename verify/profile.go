@@ -135,7 +135,7 @@ func (m *measurements) combine(samples []sample, bad []string, skipped int) (*me
 		clock int64
 	}
 	byMember := map[point]map[int64][]sample{}
-	members, stages := map[int64]bool{}, map[int]bool{}
+	members := map[int64]bool{}
 	for _, s := range samples {
 		if u := usual[s.source]; far(s.time, u[0]) || far(s.power(), u[1]) {
 			bad = append(bad, fmt.Sprintf("stage %d, %s at %d MHz: far from the median", s.stage, s.instruction, s.clock))
@@ -146,9 +146,9 @@ func (m *measurements) combine(samples []sample, bad []string, skipped int) (*me
 			byMember[p] = map[int64][]sample{}
 		}
 		byMember[p][s.member] = append(byMember[p][s.member], s)
-		members[s.member], stages[s.stage] = true, true
+		members[s.member] = true
 	}
-	m.members, m.stages, m.options = len(members), len(stages), map[source][]dag.Option{}
+	m.members, m.options = len(members), map[source][]dag.Option{}
 	for p, of := range byMember {
 		var o dag.Option
 		o.Knobs.ClockMHz = int32(p.clock)
@@ -169,9 +169,12 @@ func (m *measurements) combine(samples []sample, bad []string, skipped int) (*me
 			m.options[p.source] = append(m.options[p.source], o)
 		}
 	}
-	for _, options := range m.options {
+	stages := map[int]bool{}
+	for k, options := range m.options {
+		stages[k.stage] = true
 		slices.SortFunc(options, func(a, b dag.Option) int { return a.Knobs.Compare(b.Knobs) })
 	}
+	m.stages = len(stages)
 	if len(bad) != skipped {
 		what := ""
 		if len(bad) > 0 {

@@ -3,7 +3,9 @@ package verify
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/perseus-energy/perseus/dag"
 	"github.com/perseus-energy/perseus/frontierfile"
@@ -83,6 +85,25 @@ func (r *Report) Lines() []string {
 }
 
 func percent(r frontierfile.Ratio) string { return fmt.Sprintf("%.4f %%", r.Float()*100) }
+
+// Read checks the file in r, called name in errors, as File does. A value that no
+// frontier has is a *Violation as well; text that is not a frontier file is an
+// error of frontierfile.Read.
+func Read(r io.Reader, name string, profile []byte) (*Report, error) {
+	f, err := frontierfile.Read(r, name)
+	var value *frontierfile.ValueError
+	if errors.As(err, &value) {
+		return nil, violationOf(value)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return File(f, profile)
+}
+
+func violationOf(e *frontierfile.ValueError) *Violation {
+	return &Violation{e.Point, e.Field, e.Problem}
+}
 
 // File checks f against the profile, the uncompressed bytes of the file from
 // which f was computed. The report says what was proved. The error is a

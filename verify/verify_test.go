@@ -3,7 +3,11 @@ package verify
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/perseus-energy/perseus/characterize"
@@ -12,6 +16,7 @@ import (
 	"github.com/perseus-energy/perseus/pipeline"
 	"github.com/perseus-energy/perseus/profile"
 	"github.com/perseus-energy/perseus/unit"
+	"pgregory.net/rapid"
 )
 
 // made returns the frontier of a profile's text.
@@ -49,7 +54,7 @@ func TestMeasured(t *testing.T) {
 	}{{"gpt3-175b-a100-sxm.csv", 83_640_000}, {"bloom-176b-a40.csv", 70_380_000}} {
 		text := shared(t, tt.profile)
 		for _, schedule := range []string{"1f1b", "gpipe"} {
-			for _, m := range []int{1, 5, 12, 96} {
+			for _, m := range []int{1, 5, 24} {
 				for _, opt := range []characterize.Options{{}, {Points: 20}} {
 					f := made(t, text, schedule, pipeline.Size{Microbatches: m}, tt.blocking, opt)
 					r, err := File(f, text)
@@ -57,16 +62,208 @@ func TestMeasured(t *testing.T) {
 						t.Errorf("%s %s %d %+v: %v", tt.profile, schedule, m, opt, err)
 						continue
 					}
-					t.Logf("%+v", r)
-					if m == 96 {
-						for _, l := range r.Lines() {
-							t.Log(l)
-						}
+					if j := r.Inexact.Joules(); j > 1e-3 {
+						t.Errorf("%s %s %d %+v: exact to %g J only", tt.profile, schedule, m, opt, j)
 					}
 				}
 			}
 		}
 	}
+}
+
+// TestSchedules has the orders and dependencies of all schedules agree with
+// those of package pipeline.
+func TestSchedules(t *testing.T) {
+	tested := 0
+	for _, s := range pipeline.Schedules() {
+		for _, size := range []pipeline.Size{
+			s.Example,
+			{Ranks: 1, Microbatches: 1},
+			{Ranks: 1, Microbatches: 3},
+			{Ranks: 2, Microbatches: 1},
+			{Ranks: 2, Microbatches: 4},
+			{Ranks: 4, Microbatches: 2},
+			{Ranks: 4, Chunks: 2, Microbatches: 8},
+			{Ranks: 4, Chunks: 3, Microbatches: 8, Group: 4},
+			{Ranks: 5, Microbatches: 11},
+		} {
+			o, err := pipeline.Build(s.Name, size)
+			if err != nil {
+				continue
+			}
+			tested++
+			want, err := o.Graph()
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := frontierfile.Header{
+				Schedule: s.Name, Ranks: len(o.Ranks), Microbatches: o.Size.Microbatches, Stages: o.Stages, Chunks: o.Size.Chunks,
+				Ops: want.Ops, BlockingPower: make([]unit.Power, len(o.Ranks)),
+			}
+			if s.Name != "gpipe" && s.Name != "1f1b" {
+				h.Order = o.ToActions()
+			}
+			got, err := orderOf(&h)
+			if err != nil {
+				t.Errorf("%s %+v: %v", s.Name, size, err)
+				continue
+			}
+			if !slices.Equal(got.graph.Arcs, want.Arcs) {
+				t.Errorf("%s %+v: other dependencies", s.Name, size)
+			}
+			i := 0
+			for rank, a := range o.All() {
+				if x := got.ops[i]; x.rank != rank || x.stage != int(a.Stage) || x.instruction != a.Kind.Instruction() {
+					t.Errorf("%s %+v: op %d is %+v, want %v on rank %d", s.Name, size, i, x, a, rank)
+				}
+				i++
+			}
+		}
+	}
+	if tested < 30 {
+		t.Errorf("only %d orders were tested", tested)
+	}
+}
+
+func TestOrderViolations(t *testing.T) {
+	for _, tt := range []struct {
+		name, want string
+		order      [][]string
+	}{
+		{"missing forward", "stage 0, microbatch 1: it needs a forward", [][]string{{"0F0", "0B0", "0B1"}}},
+		{"twice", "0F0 is there twice", [][]string{{"0F0", "0F0", "0B0"}}},
+		{"deadlock", "order: ", [][]string{{"0B0", "0F0"}}},
+		{"B and I", "stage 0, microbatch 0: it needs", [][]string{{"0F0", "0B0", "0I0", "0W0"}}},
+		{"I without W", "stage 0, microbatch 0: it needs", [][]string{{"0F0", "0I0"}}},
+		{"backward of some", "stage 0, microbatch 1: it needs", [][]string{{"0F0", "0F1", "0B0"}}},
+		{"two ranks", "stage 0, microbatch 0 is on ranks 0 and 1", [][]string{{"0F0"}, {"0B0"}}},
+		{"no number", `action "F0" is not understood`, [][]string{{"F0"}}},
+		{"no kind", `action "00" is not understood`, [][]string{{"00"}}},
+		{"negative", `action "0F-1" is not understood`, [][]string{{"0F-1"}}},
+		{"unknown kind", `action "0X0" is not understood`, [][]string{{"0X0"}}},
+		{"half a slot", `action "(0F0)" is not understood`, [][]string{{"(0F0)"}}},
+		{"number too large", `is not understood`, [][]string{{"0F99999999999999999999"}}},
+		{"many cells", "need a forward each", [][]string{{"0F0", "9999999F9999999"}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := frontierfile.Header{Schedule: "custom", Ranks: len(tt.order), Order: tt.order, BlockingPower: make([]unit.Power, len(tt.order))}
+			h.Stages, h.Microbatches, h.Chunks = 1, 1, 1
+			if strings.Contains(tt.want, "microbatch 1") {
+				h.Microbatches = 2
+			}
+			if tt.name == "many cells" {
+				h.Stages, h.Microbatches, h.Chunks = 10_000_000, 10_000_000, 2
+			}
+			_, err := orderOf(&h)
+			var violation *Violation
+			if !errors.As(err, &violation) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestProfiles has the options agree with those that package profile reads, on
+// profiles of all forms.
+func TestProfiles(t *testing.T) {
+	read := 0
+	rapid.Check(t, func(t *rapid.T) {
+		units := profile.Units{
+			Time:      rapid.SampledFrom([]string{"s", "ms", "us", "ns"}).Draw(t, "time unit"),
+			Energy:    rapid.SampledFrom([]string{"J", "mJ", "uJ", "kJ"}).Draw(t, "energy unit"),
+			Frequency: rapid.SampledFrom([]string{"MHz", "kHz", "Hz", "GHz"}).Draw(t, "frequency unit"),
+		}
+		ranked := rapid.Bool().Draw(t, "ranked")
+		columns := []string{"stage", "instruction", "frequency", "time", "energy"}
+		members := 1
+		if ranked {
+			columns = append([]string{"rank", "dp_rank", "pp_rank", "tp_rank", "note"}, columns...)
+			members = rapid.IntRange(1, 3).Draw(t, "members")
+		}
+		columns = rapid.Permutation(columns).Draw(t, "columns")
+		end := rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "line end")
+		text := rapid.SampledFrom([]string{"", "\ufeff"}).Draw(t, "mark") + strings.Join(columns, ",") + end
+		for stage := range rapid.IntRange(1, 2).Draw(t, "stages") {
+			for _, instruction := range []string{"forward", "backward"} {
+				for clock := 1000; clock < 1000+100*rapid.IntRange(1, 4).Draw(t, "clocks"); clock += 100 {
+					for member := range members {
+						for repeat := range rapid.IntRange(1, 4).Draw(t, "repeats") {
+							time := rapid.Int64Range(1e6, 9e6).Draw(t, "ns")
+							energy := time * rapid.Int64Range(50_000, 400_000).Draw(t, "mW")
+							value := map[string]string{
+								"rank": fmt.Sprint(stage*members + member + repeat*100), "dp_rank": fmt.Sprint(repeat), "pp_rank": fmt.Sprint(stage), "tp_rank": fmt.Sprint(member),
+								"note": `"a, b"`, "stage": fmt.Sprint(stage), "instruction": instruction,
+								"frequency": scaled(int64(clock), map[string]int{"MHz": 0, "kHz": -3, "Hz": -6, "GHz": 3}[units.Frequency]),
+								"time":      scaled(time, map[string]int{"s": 9, "ms": 6, "us": 3, "ns": 0}[units.Time]),
+								"energy":    scaled(energy, map[string]int{"J": 12, "mJ": 9, "uJ": 6, "kJ": 15}[units.Energy]),
+							}
+							switch rapid.IntRange(0, 60).Draw(t, "fault") {
+							case 0:
+								value["time"] = "nan"
+							case 1:
+								value["energy"] = "-" + value["energy"]
+							case 2:
+								value["time"] += "e3"
+							case 3:
+								value["frequency"] = " " + value["frequency"] + " "
+							case 4:
+								value["instruction"] = `"` + instruction + `"`
+							case 5:
+								value["energy"] += "7"
+							case 6:
+								continue
+							}
+							var cells []string
+							for _, c := range columns {
+								cells = append(cells, value[c])
+							}
+							text += strings.Join(cells, ",") + end
+						}
+					}
+				}
+			}
+			if rapid.Bool().Draw(t, "blank") {
+				text += end + strings.Join(columns, ",") + end
+			}
+		}
+		p, err := profile.Read(strings.NewReader(text), "P.csv", profile.Options{Units: units, SkipBadRows: true})
+		if err != nil {
+			t.Skip(err)
+		}
+		read++
+		m, err := readProfile(text, frontierfile.Profile{TimeUnit: units.Time, EnergyUnit: units.Energy, FrequencyUnit: units.Frequency, SkippedRows: p.Report.Skipped})
+		if err != nil {
+			t.Fatalf("%v; package profile says\n%s\n%s", err, strings.Join(p.Report.Lines(), "\n"), text)
+		}
+		if m.members != p.GPUsPerStage || m.stages != p.Stages() || m.rows != p.Report.Rows {
+			t.Fatalf("%d GPUs, %d stages, %d rows; package profile has %d, %d and %d", m.members, m.stages, m.rows, p.GPUsPerStage, p.Stages(), p.Report.Rows)
+		}
+		for stage := range p.Stages() {
+			for _, instruction := range p.Instructions() {
+				want, err := p.Options(stage, instruction)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := m.options[source{stage, instruction}]; !slices.Equal(got, want) {
+					t.Fatalf("stage %d, %s: %v, package profile has %v\n%s", stage, instruction, got, want, text)
+				}
+			}
+		}
+		m, err = readProfile(text, frontierfile.Profile{TimeUnit: units.Time, EnergyUnit: units.Energy, FrequencyUnit: units.Frequency, SkippedRows: p.Report.Skipped + 1})
+		if err == nil {
+			t.Fatalf("a false number of skipped rows is taken: %+v", m)
+		}
+	})
+	t.Logf("%d profiles were read", read)
+}
+
+// scaled writes v/10^digits.
+func scaled(v int64, digits int) string {
+	if digits < 0 {
+		return fmt.Sprint(v) + strings.Repeat("0", -digits)
+	}
+	s := fmt.Sprintf("%0*d", digits+1, v)
+	return s[:len(s)-digits] + strings.TrimSuffix("."+s[len(s)-digits:], ".")
 }
 
 func BenchmarkFile(b *testing.B) {
