@@ -96,3 +96,24 @@ func TestTransfers(t *testing.T) {
 		}
 	}
 }
+
+func TestPeakWithCheckpoints(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		want Peak
+	}{
+		{"0F0 0R0 0B0", Peak{1, 1}},
+		{"0F0 0R0 0F1 0B0 0RB1", Peak{2, 1}}, // the second forward needs its own while it runs
+		{"0F0 0F1 0R0 0R1 0B0 0B1", Peak{2, 2}},
+		{"0F0 0F1 0RB0 0I1 0W1", Peak{2, 1}},
+		{"0F0 0F1 0I0 0I1 0W0 0W1", Peak{2, 0}},
+	} {
+		o, err := parse(test.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := o.Peaks()[0]; got != test.want {
+			t.Errorf("%s: got %+v, want %+v", test.text, got, test.want)
+		}
+	}
+}

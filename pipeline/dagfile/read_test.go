@@ -69,6 +69,18 @@ func TestRead(t *testing.T) {
 	}
 }
 
+func TestNumbersAreRounded(t *testing.T) {
+	f, err := Read(strings.NewReader(`{"format": "perseus-dag/1", "ops": [
+		{"name": "a", "time_s": 1.0000000001, "energy_j": 0.0000000000015},
+		{"name": "b", "time_s": 0}]}`), "x.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := f.Problem.Curve(0).Fastest(); o.Time != 1_000_000_001 || o.Energy != 2 {
+		t.Errorf("got %+v", o)
+	}
+}
+
 func TestReadErrors(t *testing.T) {
 	replaced := func(old, new string) string {
 		if !strings.Contains(small, old) {
