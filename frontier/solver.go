@@ -25,6 +25,9 @@ type solver struct {
 	node []node
 	partition
 	queue queue
+
+	// The ways to the roots of the step to come.
+	earlyPath, latePath []int32
 }
 
 // node is an event's place in its tree.
@@ -165,21 +168,34 @@ func (s *solver) bottleneck(r residual) step {
 	p.from, p.to = s.ends(r)
 	p.room = s.room(r)
 	p.amount = unlimited
-	for z := p.to; s.node[z].parent >= 0; z = s.node[z].parent {
-		if up := s.node[z].up; up < p.amount {
-			p.amount, p.leave = up, z
-			if up == 0 {
+	s.latePath, s.earlyPath = s.latePath[:0], s.earlyPath[:0]
+	for z := p.to; ; {
+		n := &s.node[z]
+		if n.parent < 0 {
+			break
+		}
+		if n.up < p.amount {
+			p.amount, p.leave = n.up, z
+			if n.up == 0 {
 				return p
 			}
 		}
+		s.latePath = append(s.latePath, z)
+		z = n.parent
 	}
 	if p.room <= p.amount {
 		p.amount, p.leave = p.room, -1
 	}
-	for z := p.from; s.node[z].parent >= 0; z = s.node[z].parent {
-		if down := s.node[z].down; down <= p.amount {
-			p.amount, p.leave, p.early = down, z, true
+	for z := p.from; ; {
+		n := &s.node[z]
+		if n.parent < 0 {
+			break
 		}
+		if n.down <= p.amount {
+			p.amount, p.leave, p.early = n.down, z, true
+		}
+		s.earlyPath = append(s.earlyPath, z)
+		z = n.parent
 	}
 	return p
 }
@@ -187,8 +203,8 @@ func (s *solver) bottleneck(r residual) step {
 // pivot sends the flow and exchanges the arcs.
 func (s *solver) pivot(p step) {
 	if p.amount > 0 {
-		s.augment(p.from, -p.amount)
-		s.augment(p.to, p.amount)
+		s.augment(s.earlyPath, -p.amount)
+		s.augment(s.latePath, p.amount)
 		s.price += unit.Power(p.amount)
 	}
 	enter := p.enter.arc()
@@ -217,13 +233,13 @@ func (s *solver) pivot(p step) {
 	}
 }
 
-// augment sends amount from z to its root, or the other way where it is negative.
-func (s *solver) augment(z int32, amount int64) {
-	for s.node[z].parent >= 0 {
+// augment sends amount along a path to the root, or from it where amount is
+// negative. Going through a list is twice as fast as following parents.
+func (s *solver) augment(path []int32, amount int64) {
+	for _, z := range path {
 		n := &s.node[z]
 		n.up -= amount
 		n.down += amount
-		z = n.parent
 	}
 }
 
@@ -268,11 +284,12 @@ func (s *solver) start() bool {
 		if down := s.node[z].down; down <= amount {
 			amount, x = down, z
 		}
+		s.earlyPath = append(s.earlyPath, z)
 	}
 	if amount >= atLeastUnlimited {
 		return false
 	}
-	s.augment(s.sink, -amount)
+	s.augment(s.earlyPath, -amount)
 	s.price = unit.Power(amount)
 	s.drop(x, true)
 	s.cutOff(s, x)
