@@ -19,14 +19,14 @@ const minPoints = 3
 // chosen returns a walk to some of the exact frontier's breakpoints: as few as
 // keep the lines between them within opt.Epsilon, or opt.Points, spread so that
 // the largest distance of a line is small. t_min, t_max and the time of the
-// least energy are always among them. It walks the frontier once to choose, the
-// walk that it returns does so again.
-func chosen(ctx context.Context, p *dag.Problem, l frontierfile.Landmarks, opt Options) (walker, error) {
+// least energy are always among them; all says that they are all there are. It
+// walks the frontier once to choose, the walk that it returns does so again.
+func chosen(ctx context.Context, p *dag.Problem, l frontierfile.Landmarks, opt Options) (walk walker, all bool, err error) {
 	if opt.Points != 0 && opt.Points < minPoints {
-		return nil, fmt.Errorf("%d points; at least %d are needed: the fastest, the one of least energy and the slowest", opt.Points, minPoints)
+		return nil, false, fmt.Errorf("%d points; at least %d are needed: the fastest, the one of least energy and the slowest", opt.Points, minPoints)
 	}
 	if opt.Epsilon < 0 {
-		return nil, fmt.Errorf("a distance of %v is negative", opt.Epsilon)
+		return nil, false, fmt.Errorf("a distance of %v is negative", opt.Epsilon)
 	}
 	c := chooser{blocking: p.BlockingPower}
 	start := make([]unit.Time, p.Graph.Ops)
@@ -35,7 +35,7 @@ func chosen(ctx context.Context, p *dag.Problem, l frontierfile.Landmarks, opt O
 	cost := slowest.Effective
 	for s := range frontier.Solve(p) {
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return nil, false, ctx.Err()
 		}
 		cost = cost.Add(unit.Product(s.Price, s.Slow-s.Fast))
 		c.times = append(c.times, s.Fast)
@@ -51,7 +51,7 @@ func chosen(ctx context.Context, p *dag.Problem, l frontierfile.Landmarks, opt O
 				return
 			}
 		}
-	}, nil
+	}, len(wanted) == len(c.times), nil
 }
 
 // chooser chooses among breakpoints, slowest first.
@@ -101,8 +101,10 @@ func (c *chooser) distance(fast, slow int) frontierfile.Ratio {
 	return lineDistance(c.times[fast], c.times[slow], c.certificates[fast], c.certificates[slow], c.blocking)
 }
 
-// lineGap returns the largest distance of the lines between neighbouring points.
-func lineGap(relaxed []unit.Time, certificates []certificate, blocking unit.Power) (most frontierfile.Ratio) {
+// lineGap returns the largest distance of the lines between neighbouring points,
+// at least the least ratio there is: 0 stands for a whole frontier.
+func lineGap(relaxed []unit.Time, certificates []certificate, blocking unit.Power) frontierfile.Ratio {
+	most := frontierfile.Ratio(1)
 	for i := range len(relaxed) - 1 {
 		most = max(most, lineDistance(relaxed[i], relaxed[i+1], certificates[i], certificates[i+1], blocking))
 	}

@@ -2,7 +2,9 @@ package characterize
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"os"
 	"strconv"
 	"strings"
@@ -78,25 +80,6 @@ func run(t testing.TB, j Job, opt Options) *frontierfile.File {
 	return f
 }
 
-func TestMeasured(t *testing.T) {
-	for _, m := range []int{12, 96} {
-		f := run(t, a100(t, m), Options{})
-		var b bytes.Buffer
-		if _, err := f.WriteTo(&b); err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("%d: %d points, %d bytes, %+v", m, len(f.Points), b.Len(), f.Header.Landmarks)
-		p := f.Points[0]
-		t.Logf("%+v", p)
-		for _, n := range []int{10, 50} {
-			g := run(t, a100(t, m), Options{Points: n})
-			t.Logf("%d points: %d, %v", n, len(g.Points), g.Header.LineGap)
-		}
-		g := run(t, a100(t, m), Options{Epsilon: 100000})
-		t.Logf("%d points: %v", len(g.Points), g.Header.LineGap)
-	}
-}
-
 func BenchmarkRun(b *testing.B) {
 	for _, m := range []int{12, 96, 512} {
 		b.Run("8x"+strconv.Itoa(m), func(b *testing.B) {
@@ -112,4 +95,47 @@ func BenchmarkRun(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkEncodings reports the sizes that docs/adr/003 compares, in MB.
+func BenchmarkEncodings(b *testing.B) {
+	for _, m := range []int{12, 96, 512} {
+		b.Run("8x"+strconv.Itoa(m), func(b *testing.B) {
+			f := run(b, a100(b, m), Options{})
+			for b.Loop() {
+				var zipped bytes.Buffer
+				z := gzip.NewWriter(&zipped)
+				n, err := f.WriteTo(z)
+				if err != nil || z.Close() != nil {
+					b.Fatal(err)
+				}
+				full, varints := sizes(f)
+				for name, size := range map[string]int{"json": int(n), "gzip": zipped.Len(), "full": full, "base64": varints * 4 / 3} {
+					b.ReportMetric(float64(size)/1e6, name+"-MB")
+				}
+			}
+		})
+	}
+}
+
+// sizes returns the bytes of full lists and of differences as varints.
+func sizes(f *frontierfile.File) (full, varints int) {
+	before := make([]int64, f.Header.Ops+f.Header.Arcs)
+	for p := range f.Walk() {
+		last := 0
+		for i := range before {
+			v := int64(0)
+			if i < len(p.Choice) {
+				v = int64(p.Choice[i])
+			} else {
+				v = int64(p.Flow[i-len(p.Choice)])
+			}
+			full += len(strconv.FormatInt(v, 10)) + 1
+			if v != before[i] {
+				varints += len(binary.AppendUvarint(nil, uint64(i-last))) + len(binary.AppendVarint(nil, v-before[i]))
+				last, before[i] = i, v
+			}
+		}
+	}
+	return full, varints
 }

@@ -48,8 +48,9 @@ func Run(ctx context.Context, job Job, opt Options) (*frontierfile.File, error) 
 		return nil, err
 	}
 	walk := segments(p)
-	if c.chosen = opt.Points != 0 || opt.Epsilon != 0; c.chosen {
-		if walk, err = chosen(ctx, p, h.Landmarks, opt); err != nil {
+	c.whole = true
+	if opt.Points != 0 || opt.Epsilon != 0 {
+		if walk, c.whole, err = chosen(ctx, p, h.Landmarks, opt); err != nil {
 			return nil, err
 		}
 	}
@@ -162,7 +163,7 @@ type collector struct {
 	start   []unit.Time
 	builder frontierfile.Builder
 	points  []point // slowest first
-	chosen  bool    // they are not all of them
+	whole   bool    // they are all there are
 
 	// The certificate of the point added last: each op's flow and least cost,
 	// and the sum of the latter.
@@ -230,7 +231,7 @@ func (c *collector) file(h frontierfile.Header) *frontierfile.File {
 	for i := n - 1; i >= 0 && points[i].Price <= c.problem.BlockingPower; i-- {
 		h.LeastEnergyTime = relaxed[i]
 	}
-	if c.chosen {
+	if !c.whole {
 		h.LineGap = lineGap(relaxed, certificates, c.problem.BlockingPower)
 	}
 	return c.builder.File(h, points)

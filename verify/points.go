@@ -204,6 +204,9 @@ func (c *checker) costs() error {
 	points, blocking := c.file.Points, c.problem.BlockingPower
 	leastEnergy := c.file.Header.TMax
 	var lines frontierfile.Ratio
+	if c.file.Header.LineGap != 0 {
+		lines = 1 // at least, if the points are not all there are
+	}
 	for i := len(points) - 1; i >= 0; i-- {
 		p, v := &points[i], c.proved[i]
 		// The certificates of the points between which the schedule's own time
