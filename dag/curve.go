@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/perseus-energy/perseus/unit"
@@ -51,8 +52,12 @@ const MaxSlope unit.Power = 1 << 50
 
 // Effective returns energy less blocking·time, to the nearest picojoule: the
 // effective energy e' of an op on GPUs that draw the power blocking as they wait.
+// It is below −4 MJ, and so refused by NewCurve, where it does not fit.
 func Effective(energy unit.Energy, blocking unit.Power, time unit.Time) unit.Energy {
-	idle, _ := unit.Product(blocking, time).Picojoules(unit.Nearest) // in range: see the Max constants
+	idle, ok := unit.Product(blocking, time).Picojoules(unit.Nearest)
+	if !ok {
+		idle = math.MaxInt64 / 2
+	}
 	return energy - idle
 }
 
