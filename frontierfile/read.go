@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -37,35 +36,44 @@ func Read(r io.Reader, name string) (*File, error) {
 
 // readAll returns the uncompressed bytes of r.
 func readAll(r io.Reader, name string) ([]byte, error) {
-	b := bufio.NewReader(r)
-	broken := func(err error) error { return fmt.Errorf("%s: %w", name, err) }
+	source := &watched{r: r}
+	b := bufio.NewReader(source)
+	r = b
+	var err error
 	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
-		unzip, err := gzip.NewReader(b)
-		if err != nil {
-			return nil, gzipError(name, err)
-		}
-		r = unzip
-		broken = func(err error) error { return gzipError(name, err) }
-	} else {
-		r = b
+		r, err = gzip.NewReader(b)
 	}
 	var text bytes.Buffer
-	n, err := text.ReadFrom(io.LimitReader(r, MaxBytes+1))
-	if err != nil {
-		return nil, broken(err)
+	n := int64(0)
+	if err == nil {
+		n, err = text.ReadFrom(io.LimitReader(r, MaxBytes+1))
 	}
-	if n > MaxBytes {
-		return nil, &SyntaxError{Name: name, Line: 1, Column: 1, Problem: fmt.Sprintf("over %d MiB, uncompressed", MaxBytes>>20)}
+	problem := ""
+	switch {
+	case source.err != nil:
+		return nil, fmt.Errorf("%s: %w", name, source.err)
+	case err != nil:
+		problem = fmt.Sprintf("broken or truncated gzip data: %v", err)
+	case n > MaxBytes:
+		problem = fmt.Sprintf("over %d MiB, uncompressed", MaxBytes>>20)
+	default:
+		return text.Bytes(), nil
 	}
-	return text.Bytes(), nil
+	return nil, &SyntaxError{Name: name, Line: 1, Column: 1, Problem: problem}
 }
 
-// gzipError tells broken compression from a reader that fails.
-func gzipError(name string, err error) error {
-	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return &SyntaxError{Name: name, Line: 1, Column: 1, Problem: fmt.Sprintf("broken or truncated gzip data: %v", err)}
+// watched keeps the error that r failed with, to tell it from broken content.
+type watched struct {
+	r   io.Reader
+	err error
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	if err != nil && err != io.EOF {
+		w.err = err
 	}
-	return fmt.Errorf("%s: gzip: %w", name, err)
+	return n, err
 }
 
 // parse returns the file with the given text, which it keeps.
