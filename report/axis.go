@@ -27,12 +27,16 @@ type axis struct {
 // newAxis returns an axis over the values with about n ticks at round numbers.
 func newAxis(low, high float64, n int) axis {
 	if !(high > low) { // also where one is not a number
-		pad := max(1e-9, math.Abs(low)/100)
+		pad := math.Abs(low) / 100
+		if pad == 0 {
+			pad = 1
+		}
 		low, high = low-pad, low+pad
 	}
 	margin := (high - low) / 25
 	a := axis{low: low - margin, high: high + margin}
-	step := roundStep((a.high - a.low) / float64(max(1, n)))
+	// Times and energies are whole nanoseconds and nanojoules: no finer ticks.
+	step := max(roundStep((a.high-a.low)/float64(max(1, n))), 1e-9)
 	first := math.Ceil(a.low / step)
 	for i := 0.0; ; i++ {
 		t := float64((first + i) * step)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 )
 
 // PlotOptions say how a terminal plot looks.
@@ -106,21 +105,47 @@ func (c *canvas) mark(x, y axis, m Mark) {
 	c.runes[d.y/4*c.columns+d.x/2] = m.Rune
 }
 
-func (c *canvas) cell(i int) string {
-	const brailleBlank = 0x2800
+// cell returns the character at i and its colour, 0 for none.
+func (c *canvas) cell(i int) (r rune, color int) {
+	const (
+		brailleBlank = 0x2800
+		yellow, cyan = 33, 36
+	)
 	switch {
-	case c.runes[i] != 0 && c.Color:
-		return "\x1b[1;33m" + string(c.runes[i]) + "\x1b[0m"
 	case c.runes[i] != 0:
-		return string(c.runes[i])
+		return c.runes[i], yellow
 	case c.dots[i] == 0:
-		return " "
+		return ' ', 0
 	case c.ASCII:
-		return "."
-	case c.Color:
-		return "\x1b[36m" + string(rune(brailleBlank+int(c.dots[i]))) + "\x1b[0m"
+		return '.', cyan
 	}
-	return string(rune(brailleBlank + int(c.dots[i])))
+	return brailleBlank + rune(c.dots[i]), cyan
+}
+
+// row returns a line of the grid, with colours where they are wanted.
+func (c *canvas) row(r int) string {
+	var b strings.Builder
+	last := 0
+	paint := func(color int) {
+		if c.Color && color != last {
+			fmt.Fprintf(&b, "\x1b[%dm", color)
+			last = color
+		}
+	}
+	spaces := 0 // not written where the line ends with them
+	for i := range c.columns {
+		char, color := c.cell(r*c.columns + i)
+		if char == ' ' {
+			spaces++
+			continue
+		}
+		b.WriteString(strings.Repeat(" ", spaces))
+		spaces = 0
+		paint(color)
+		b.WriteRune(char)
+	}
+	paint(0)
+	return b.String()
 }
 
 func (c *canvas) write(w io.Writer, x, y axis, gutter int) error {
@@ -139,11 +164,7 @@ func (c *canvas) write(w io.Writer, x, y axis, gutter int) error {
 			edge = tick
 		}
 		fmt.Fprintf(&b, "%*s %s", gutter, labels[r], edge)
-		var row strings.Builder
-		for i := range c.columns {
-			row.WriteString(c.cell(r*c.columns + i))
-		}
-		b.WriteString(strings.TrimRight(row.String(), " "))
+		b.WriteString(c.row(r))
 		b.WriteByte('\n')
 	}
 	base := make([]string, c.columns)
@@ -164,11 +185,11 @@ func (c *canvas) write(w io.Writer, x, y axis, gutter int) error {
 	}
 	fmt.Fprintf(&b, "%*s %s%s\n", gutter, "", corner, strings.Join(base, ""))
 	fmt.Fprintf(&b, "%*s  %s\n", gutter, "", strings.TrimRight(string(text), " "))
-	caption := "up: energy of an iteration, J · right: iteration time, s"
-	if c.ASCII {
-		caption = "up: energy of an iteration, J; right: iteration time, s"
+	caption := "up: energy of an iteration, J; right: iteration time, s"
+	if len(caption) > c.columns {
+		caption = "up: J; right: s"
 	}
-	indent := max(0, (c.columns-utf8.RuneCountInString(caption))/2)
+	indent := max(0, (c.columns-len(caption))/2)
 	fmt.Fprintf(&b, "%*s  %*s%s\n", gutter, "", indent, "", caption)
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -130,8 +130,8 @@ func (c *frontierCommand) job(w *world, p *profile.Profile, units profile.Units)
 		Schedule: c.Schedule, Blocking: c.BlockingPower,
 		Size: pipeline.Size{Ranks: c.Ranks, Chunks: c.Chunks, Microbatches: c.Microbatches, Group: c.Group},
 	}
-	if c.Example && c.Order == "" {
-		e = e.WithDefaults()
+	if c.Example {
+		e = e.WithDefaults(c.Order == "")
 	}
 	var order *pipeline.Order
 	switch {

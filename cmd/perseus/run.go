@@ -57,12 +57,27 @@ type world struct {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var c commands
 	w := &world{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, getenv: os.Getenv}
+	parsed, status := w.parse(args, &c)
+	if parsed == nil {
+		return status
+	}
+	stop, err := profileCPU(c.CPUProfile)
+	if err != nil {
+		return w.fail(badInput{err})
+	}
+	defer stop()
+	return w.finish(parsed)
+}
+
+// parse fills c with the arguments. It returns nil and the exit status where
+// there is nothing to run: help was asked for, or the arguments are wrong.
+func (w *world) parse(args []string, c *commands) (parsed *kong.Context, status int) {
 	helped := false
-	parser, err := kong.New(&c,
+	parser, err := kong.New(c,
 		kong.Name("perseus"), kong.Description(description),
-		kong.Writers(stdout, stderr),
+		kong.Writers(w.stdout, w.stderr),
 		kong.Exit(func(int) { helped = true }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoAppDescFormat: false}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Vars(variables()), mappers(),
 	)
 	if err != nil {
@@ -70,23 +85,18 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	w.parser = parser
 	if len(args) == 0 {
-		parser.Stdout = stderr
+		parser.Stdout = w.stderr
 		_, _ = parser.Parse([]string{"--help"})
-		return statusBadInput
+		return nil, statusBadInput
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err = parser.Parse(args)
 	switch {
-	case helped:
-		return statusDone
+	case helped: // kong goes on after the help, to no use
+		return nil, statusDone
 	case err != nil:
-		return w.fail(parsed, badInput{err})
+		return nil, w.fail(badInput{err})
 	}
-	stop, err := profileCPU(c.CPUProfile)
-	if err != nil {
-		return w.fail(parsed, badInput{err})
-	}
-	defer stop()
-	return w.finish(parsed)
+	return parsed, statusDone
 }
 
 // grace is how long a command has to clean up after an interrupt. What does not
@@ -101,14 +111,14 @@ func (w *world) finish(parsed *kong.Context) int {
 	go func() { done <- parsed.Run(w) }()
 	select {
 	case err := <-done:
-		return w.fail(parsed, err)
+		return w.fail(err)
 	case <-w.ctx.Done():
 	}
 	select {
 	case <-done:
 	case <-time.After(grace):
 	}
-	return w.fail(parsed, w.ctx.Err())
+	return w.fail(w.ctx.Err())
 }
 
 // badInput marks an error of the input or the flags.
@@ -126,7 +136,7 @@ func input(err error) error {
 
 // fail prints an error and returns the exit status for it: the one place where
 // kinds of errors become numbers.
-func (w *world) fail(parsed *kong.Context, err error) int {
+func (w *world) fail(err error) int {
 	var bad badInput
 	var usage *kong.ParseError
 	switch {

@@ -42,7 +42,7 @@ type schedulesShowCommand struct {
 	Microbatches int    `short:"m" placeholder:"N" help:"Microbatches of an iteration."`
 	Chunks       int    `placeholder:"N" help:"Stages that each rank holds, where the schedule has several."`
 	Group        int    `placeholder:"N" help:"Microbatches that run through one chunk before the next, in interleaved schedules."`
-	Format       string `enum:"text,csv,json" default:"text" help:"text, csv (PyTorch's schedule CSV) or json."`
+	Format       string `enum:"text,csv,json" default:"text" help:"text (a picture), csv (PyTorch's schedule CSV) or json."`
 }
 
 // Run prints the order that package pipeline builds.
@@ -78,12 +78,10 @@ func (c *schedulesShowCommand) Run(w *world) error {
 			order.Stages, order.Placement.String(), order.ToActions(),
 		})
 	}
-	fmt.Fprintf(w.stdout, "%s: %d ranks, %d stages (placement %v), %d microbatches\n",
-		order.Schedule, order.Size.Ranks, order.Stages, order.Placement, order.Size.Microbatches)
-	for rank, actions := range order.ToActions() {
-		if _, err := fmt.Fprintf(w.stdout, "rank %d: %s\n", rank, strings.Join(actions, " ")); err != nil {
-			return err
-		}
+	picture, err := order.Picture()
+	if err != nil {
+		return input(fmt.Errorf("%w; --format csv writes any size", err))
 	}
-	return nil
+	_, err = fmt.Fprint(w.stdout, picture)
+	return err
 }

@@ -83,17 +83,17 @@ type Example struct {
 	Blocking []unit.Power
 }
 
-// WithDefaults returns e with what it lacks: 1F1B with 12 microbatches on GPUs
-// that wait at 84 W.
-func (e Example) WithDefaults() Example {
-	if e.Schedule == "" {
-		e.Schedule = "1f1b"
-	}
-	if e.Size.Microbatches == 0 {
-		e.Size.Microbatches = 12
-	}
+// WithDefaults returns e with what it lacks: GPUs that wait at 84 W and, where
+// scheduled, 1F1B with 12 microbatches.
+func (e Example) WithDefaults(scheduled bool) Example {
 	if len(e.Blocking) == 0 {
 		e.Blocking = []unit.Power{84 * unit.Watt}
+	}
+	if scheduled && e.Schedule == "" {
+		e.Schedule = "1f1b"
+	}
+	if scheduled && e.Size.Microbatches == 0 {
+		e.Size.Microbatches = 12
 	}
 	return e
 }
