@@ -52,18 +52,6 @@ type cluster struct {
 // kin is a cluster's place in the tree of clusters; −1 stands for none.
 type kin struct{ up, child, next, previous int32 }
 
-// link holds the tightest arcs between a cluster and another, outward and
-// inward, with their slacks where both offsets are zero. Each of the two
-// clusters has one.
-type link struct {
-	out, in       int64
-	outArc, inArc residual
-	other         int32
-}
-
-// noSlack is the slack of a link without an arc.
-const noSlack int64 = 1 << 60
-
 // time returns the time of an event.
 func (p *partition) time(node int32) int64 {
 	c := &p.clusters[p.cluster[node]]
@@ -199,95 +187,6 @@ func (p *partition) grow(n int) {
 // crowded says whether so many clusters were split that it is time for a new
 // partition.
 func (p *partition) crowded() bool { return len(p.clusters) >= p.most }
-
-// findLinks fills touched with c's links, exact.
-func (p *partition) findLinks(s *solver, c int32) {
-	p.touched = p.touched[:0]
-	for _, z := range p.members[p.clusters[c].from:p.clusters[c].to] {
-		for _, a := range s.at(z) {
-			arc := &s.arcs[a]
-			if arc.tree {
-				continue
-			}
-			other := p.cluster[arc.tail] ^ p.cluster[arc.head] ^ c
-			if other == c {
-				continue
-			}
-			if p.slot[other] == 0 {
-				p.touched = append(p.touched, link{out: noSlack, in: noSlack, other: other})
-				p.slot[other] = int32(len(p.touched))
-			}
-			p.touched[p.slot[other]-1].tighten(s, a, arc.tail == z)
-		}
-	}
-	for i := range p.touched {
-		p.slot[p.touched[i].other] = 0
-	}
-}
-
-// tighten takes into account the arc a, which runs outward or inward.
-func (l *link) tighten(s *solver, a int32, outward bool) {
-	arc := &s.arcs[a]
-	tension := s.local[arc.head] - s.local[arc.tail]
-	forward, backward := tension-s.duration[arc.vertex], s.duration[arc.vertex-1]-tension
-	out, outArc, in, inArc := forward, residual(2*a), backward, residual(2*a+1)
-	if !outward {
-		out, outArc, in, inArc = in, inArc, out, outArc
-	}
-	if out < l.out {
-		l.out, l.outArc = out, outArc
-	}
-	if in < l.in {
-		l.in, l.inArc = in, inArc
-	}
-}
-
-// mirror returns l as the other cluster has it.
-func (l link) mirror(c int32) link {
-	return link{out: l.in, in: l.out, outArc: l.inArc, inArc: l.outArc, other: c}
-}
-
-// linkOf returns c's link with another cluster, made where there is none.
-func (p *partition) linkOf(c, other int32) *link {
-	links := p.clusters[c].links
-	for i := range links {
-		if links[i].other == other {
-			return &links[i]
-		}
-	}
-	p.clusters[c].links = append(links, link{out: noSlack, in: noSlack, other: other})
-	return &p.clusters[c].links[len(links)]
-}
-
-// insert takes into account that arc a has left a tree or moved on its curve.
-func (p *partition) insert(s *solver, a int32) {
-	c, d := p.cluster[s.arcs[a].tail], p.cluster[s.arcs[a].head]
-	if c == d {
-		return
-	}
-	p.linkOf(c, d).tighten(s, a, true)
-	p.linkOf(d, c).tighten(s, a, false)
-}
-
-// refresh makes the links between two clusters exact and returns a's.
-func (p *partition) refresh(s *solver, a, b int32) *link {
-	x, y := a, b
-	if p.clusters[a].to-p.clusters[a].from > p.clusters[b].to-p.clusters[b].from {
-		x, y = b, a
-	}
-	exact := link{out: noSlack, in: noSlack, other: y}
-	for _, z := range p.members[p.clusters[x].from:p.clusters[x].to] {
-		for _, e := range s.at(z) {
-			arc := &s.arcs[e]
-			if !arc.tree && p.cluster[arc.tail]^p.cluster[arc.head]^x == y {
-				exact.tighten(s, e, arc.tail == z)
-			}
-		}
-	}
-	*p.linkOf(x, y) = exact
-	*p.linkOf(y, x) = exact.mirror(x)
-	return p.linkOf(a, b)
-}
 
 // setDue computes when c's first link to a late cluster becomes tight.
 func (p *partition) setDue(c int32) {
@@ -511,13 +410,4 @@ func (p *partition) check(s *solver, c int32) {
 		next = min(next, at)
 	}
 	p.due[c] = next - p.clusters[c].offset
-}
-
-// exact says whether c's link l outward is what it was when it was found.
-func (p *partition) exact(s *solver, c int32, l *link) bool {
-	if s.arcs[l.outArc.arc()].tree {
-		return false
-	}
-	from, to := s.ends(l.outArc)
-	return p.cluster[from] == c && p.cluster[to] == l.other && p.local[to]-p.local[from]-s.length(l.outArc) == l.out
 }
