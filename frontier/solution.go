@@ -88,13 +88,7 @@ func Times(p *dag.Problem, times []unit.Time) iter.Seq2[*Solution, error] {
 			return
 		}
 		for _, t := range times {
-			for s.makespan > t {
-				if !s.breakpoint(t) {
-					break
-				}
-				if s.makespan > t {
-					continue
-				}
+			for s.makespan > t && s.breakpoint(t) {
 			}
 			if s.makespan > t {
 				yield(nil, fmt.Errorf("no schedule takes %v: the least iteration time is %v", t, s.makespan))
