@@ -125,7 +125,7 @@ func (rd *reader) scan(text string) error {
 		return rd.fail(Problem{Message: "the file is empty; its first line must be " + shortHeader})
 	}
 	rd.text = text
-	rd.rows = make([]row, 0, strings.Count(text, "\n"))
+	rd.rows = make([]row, 0, min(strings.Count(text, "\n"), 1<<16))
 	var cells []cell
 	blank := 0 // not yet known whether they are at the end
 	for number := 1; text != ""; number++ {

@@ -116,14 +116,28 @@ func (rd *reader) note(number int) {
 	}
 }
 
+// complain adds a problem of the row. Arguments that cost something are Stringers,
+// for only the first few problems are put into words.
 func (rd *reader) complain(f field, c cell, k kind, format string, args ...any) {
+	if rd.full(k) {
+		rd.scratch = append(rd.scratch, found{kind: k})
+		return
+	}
 	rd.scratch = append(rd.scratch, found{k, Problem{
 		Column: c.column, Field: f.String(), Value: c.value, Message: fmt.Sprintf(format, args...),
 	}})
 }
 
+// full says that problems of kind k are counted only.
+func (rd *reader) full(k kind) bool {
+	return rd.report.Skipped >= maxSkips && rd.bad[k].count >= maxProblems
+}
+
 // miscounted is the problem of a row that has too few or too many fields.
 func (rd *reader) miscounted(line string, cells []cell) Problem {
+	if rd.full(kindOther) {
+		return Problem{}
+	}
 	p := Problem{Field: "row", Value: line}
 	have := count(len(cells), "field")
 	if len(cells) > rd.width {
@@ -151,7 +165,7 @@ func (rd *reader) whole(f field, cells []cell, limit int64) int32 {
 	v, exact, err := unit.ParseDecimal(c.value, 0, unit.Nearest)
 	switch {
 	case errors.Is(err, unit.ErrSyntax):
-		rd.complain(f, c, kindOther, "%s", explain(c.value, "0, 1, 2, …"))
+		rd.complain(f, c, kindOther, "%s", explanation{c.value, "0, 1, 2, …"})
 	case err == nil && !exact:
 		rd.complain(f, c, kindOther, "not whole; write 0, 1, 2, …")
 	case err != nil || v < 0 || v > limit:
@@ -190,14 +204,13 @@ func (rd *reader) clock(cells []cell) int32 {
 	v, exact, err := unit.ParseDecimal(c.value, rd.scales.frequency.digits, unit.Nearest)
 	switch {
 	case errors.Is(err, unit.ErrSyntax):
-		rd.complain(fieldFrequency, c, kindOther, "%s", explain(c.value, "1410"))
+		rd.complain(fieldFrequency, c, kindOther, "%s", explanation{c.value, "1410"})
 	case err == nil && v == 0 && exact:
 		rd.complain(fieldFrequency, c, kindOther, "zero; write the clock at which this was measured")
 	case strings.HasPrefix(c.value, "-"):
 		rd.complain(fieldFrequency, c, kindOther, "negative")
 	case err != nil || v < minClock || v > maxClock:
-		message := fmt.Sprintf("not a GPU's clock in %s, %d … %d MHz", rd.scales.frequency.name, minClock, maxClock)
-		rd.complain(fieldFrequency, c, kindClock, "%s%s", message, rd.suggestClock(c.value))
+		rd.complain(fieldFrequency, c, kindClock, "not a GPU's clock in %s, %d … %d MHz%s", rd.scales.frequency.name, minClock, maxClock, clockSuggestion(c.value))
 	case !exact:
 		rd.complain(fieldFrequency, c, kindOther, "not a whole number of MHz; write the clock that was set")
 	}
@@ -207,7 +220,7 @@ func (rd *reader) clock(cells []cell) int32 {
 // measured reads time and energy.
 func (rd *reader) measured(r *row, cells []cell) {
 	t, e := cells[rd.column[fieldTime]], cells[rd.column[fieldEnergy]]
-	hint := func() string { return rd.suggest(t.value, e.value) }
+	hint := suggestion{rd.scales, t.value, e.value}
 	time, ok := rd.positive(fieldTime, t, rd.scales.time, unit.Up, hint)
 	energy, also := rd.positive(fieldEnergy, e, rd.scales.energy, unit.Nearest, hint)
 	if !ok || !also {
@@ -217,30 +230,30 @@ func (rd *reader) measured(r *row, cells []cell) {
 	power := r.power()
 	switch {
 	case r.time > unit.MaxOpTime:
-		rd.complain(fieldTime, t, kindMagnitude, "longer than an hour%s", hint())
+		rd.complain(fieldTime, t, kindMagnitude, "longer than an hour%s", hint)
 	case power < minPower:
-		rd.complain(fieldEnergy, e, kindMagnitude, "in a time of %v that is %s, too little for a GPU%s", r.time, watts(power), hint())
+		rd.complain(fieldEnergy, e, kindMagnitude, "in a time of %v that is %s, too little for a GPU%s", r.time, watts(power), hint)
 	case power > maxPower:
-		rd.complain(fieldEnergy, e, kindMagnitude, "in a time of %v that is %s, too much for a GPU%s", r.time, watts(power), hint())
+		rd.complain(fieldEnergy, e, kindMagnitude, "in a time of %v that is %s, too much for a GPU%s", r.time, watts(power), hint)
 	case r.energy > unit.MaxOpEnergy:
-		rd.complain(fieldEnergy, e, kindMagnitude, "more than %v%s", unit.MaxOpEnergy, hint())
+		rd.complain(fieldEnergy, e, kindMagnitude, "more than %v%s", unit.MaxOpEnergy, hint)
 	}
 }
 
 // positive returns a number greater than 0 in ns or pJ.
-func (rd *reader) positive(f field, c cell, s scale, r unit.Rounding, hint func() string) (v int64, ok bool) {
+func (rd *reader) positive(f field, c cell, s scale, r unit.Rounding, hint suggestion) (v int64, ok bool) {
 	v, exact, err := unit.ParseDecimal(c.value, s.digits, r)
 	switch {
 	case errors.Is(err, unit.ErrSyntax):
-		rd.complain(f, c, kindOther, "%s", explain(c.value, "0.124"))
+		rd.complain(f, c, kindOther, "%s", explanation{c.value, "0.124"})
 	case strings.HasPrefix(c.value, "-") && (v != 0 || !exact || err != nil) && f == fieldEnergy:
 		rd.complain(f, c, kindOther, "negative: did the counter step back? measure again")
 	case strings.HasPrefix(c.value, "-") && (v != 0 || !exact || err != nil):
 		rd.complain(f, c, kindOther, "negative; measure again")
 	case err != nil:
-		rd.complain(f, c, kindMagnitude, "absurd in %s%s", s.name, hint())
+		rd.complain(f, c, kindMagnitude, "absurd in %s%s", s.name, hint)
 	case v == 0 && !exact:
-		rd.complain(f, c, kindMagnitude, "absurdly small in %s%s", s.name, hint())
+		rd.complain(f, c, kindMagnitude, "absurdly small in %s%s", s.name, hint)
 	case v == 0 && f == fieldEnergy:
 		rd.complain(f, c, kindOther, "zero: GPUs update the counter every 20 to 100 ms; measure many runs of the op together and divide")
 	case v == 0:
@@ -251,8 +264,11 @@ func (rd *reader) positive(f field, c cell, s scale, r unit.Rounding, hint func(
 	return 0, false
 }
 
-// explain says why s is not a decimal number such as example.
-func explain(s, example string) string {
+// explanation says why value is not a decimal number such as example.
+type explanation struct{ value, example string }
+
+func (x explanation) String() string {
+	s := x.value
 	switch strings.ToLower(strings.Trim(s, "+-[]() ")) {
 	case "":
 		if strings.Trim(s, " ") == "" {
@@ -280,13 +296,15 @@ func explain(s, example string) string {
 			break
 		}
 	}
-	return "not a number; write it as in " + example
+	return "not a number; write it as in " + x.example
 }
 
-// watts returns mW as text.
-func watts(mw int64) string {
-	if mw < 10_000 {
-		return fmt.Sprintf("%d.%03d W", mw/1000, mw%1000)
+// watts is a power in mW.
+type watts int64
+
+func (w watts) String() string {
+	if w < 10_000 {
+		return fmt.Sprintf("%d.%03d W", int64(w/1000), int64(w%1000))
 	}
-	return fmt.Sprintf("%d W", mw/1000)
+	return fmt.Sprintf("%d W", int64(w/1000))
 }

@@ -28,21 +28,26 @@ const (
 	usualFastest = 5_000
 )
 
-// suggest names units of time and energy in which the two values would be usual
-// ones, for the end of a message. Fewer changes come first.
-func (rd *reader) suggest(time, energy string) string {
+// suggestion names units of time and energy in which the two values would be
+// usual ones, for the end of a message. Fewer changes come first.
+type suggestion struct {
+	scales       columnScales
+	time, energy string
+}
+
+func (g suggestion) String() string {
 	one, both := []string{}, []string{}
 	for _, ts := range fieldTime.scales() {
-		t, _, err := unit.ParseDecimal(time, ts.digits, unit.Up)
+		t, _, err := unit.ParseDecimal(g.time, ts.digits, unit.Up)
 		if err != nil || unit.Time(t) < usualShortest || unit.Time(t) > usualLongest {
 			continue
 		}
 		for _, es := range fieldEnergy.scales() {
-			e, _, err := unit.ParseDecimal(energy, es.digits, unit.Nearest)
+			e, _, err := unit.ParseDecimal(g.energy, es.digits, unit.Nearest)
 			if err != nil || e/t < usualWeakest || e/t > usualGreatest {
 				continue
 			}
-			switch timeKept, energyKept := ts == rd.scales.time, es == rd.scales.energy; {
+			switch timeKept, energyKept := ts == g.scales.time, es == g.scales.energy; {
 			case energyKept && !timeKept:
 				one = append(one, "time="+ts.name)
 			case timeKept && !energyKept:
@@ -61,10 +66,12 @@ func (rd *reader) suggest(time, energy string) string {
 	return "; it would be usual as " + strings.Join(both[:min(len(both), 3)], " or ")
 }
 
-// suggestClock does the same for a clock.
-func (rd *reader) suggestClock(value string) string {
+// clockSuggestion does the same for a clock.
+type clockSuggestion string
+
+func (value clockSuggestion) String() string {
 	for _, s := range fieldFrequency.scales() {
-		if v, _, err := unit.ParseDecimal(value, s.digits, unit.Nearest); err == nil && v >= usualSlowest && v <= usualFastest {
+		if v, _, err := unit.ParseDecimal(string(value), s.digits, unit.Nearest); err == nil && v >= usualSlowest && v <= usualFastest {
 			return "; it would be usual as frequency=" + s.name
 		}
 	}
