@@ -57,11 +57,11 @@ func share(a, b frontierfile.Nanojoules) float64 {
 	return 1 - a.Joules()/b.Joules()
 }
 
-// line returns the frontier as points of a picture.
-func line(f *frontierfile.File) []XY {
-	xy := make([]XY, len(f.Points))
-	for i := range f.Points {
-		xy[i] = XY{f.Points[i].Time.Seconds(), f.Points[i].Energy.Joules()}
+// line returns at most n points of the frontier for a picture.
+func line(f *frontierfile.File, n int) []XY {
+	var xy []XY
+	for _, i := range spread(f, n) {
+		xy = append(xy, XY{f.Points[i].Time.Seconds(), f.Points[i].Energy.Joules()})
 	}
 	return xy
 }

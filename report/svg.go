@@ -25,7 +25,7 @@ func WriteSVG(w io.Writer, f *frontierfile.File, title string) error {
 	if err != nil {
 		return err
 	}
-	curve, named := line(f), marks(f, rows)
+	curve, named := line(f, 150), marks(f, rows)
 	low, high := bounds(curve, named)
 	d := &drawing{x: newAxis(low.X, high.X, 7), y: newAxis(low.Y, high.Y, 6)}
 	d.line(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="13">`, svgWidth, svgHeight)
@@ -41,7 +41,7 @@ func WriteSVG(w io.Writer, f *frontierfile.File, title string) error {
 	d.dot(fastest.XY, "#00639b")
 	d.label(fastest.XY, 12, -6, "#00639b", percent(rows[0].Plan.Saving.Float())+" saved, no slower")
 	d.dot(least.XY, "#1b6d2f")
-	d.label(least.XY, 0, -16, "#1b6d2f", percent(rows[1].Plan.Saving.Float())+" saved at the least energy")
+	d.label(least.XY, 0, -40, "#1b6d2f", percent(rows[1].Plan.Saving.Float())+" saved at the least energy")
 	d.line("</svg>")
 	_, err = io.WriteString(w, d.String())
 	return err

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -37,7 +38,7 @@ func WriteText(w io.Writer, f *frontierfile.File, o TextOptions) error {
 	writePoints(b, f)
 	fmt.Fprintln(b)
 	m := marks(f, rows)
-	if err := Plot(b, line(f), m, PlotOptions{Width: min(o.Width, 110), Height: 20, Color: o.Color, ASCII: o.ASCII}); err != nil {
+	if err := Plot(b, line(f, 4*o.Width), m, PlotOptions{Width: min(o.Width, 110), Height: 20, Color: o.Color, ASCII: o.ASCII}); err != nil {
 		return err
 	}
 	legend := []string{}
@@ -130,7 +131,7 @@ func spread(f *frontierfile.File, n int) []int {
 		}
 		return all
 	}
-	first, last := f.Points[0].Time, f.Points[len(f.Points)-1].Time
+	first, last := f.Points[0].RelaxedTime, f.Points[len(f.Points)-1].RelaxedTime
 	var chosen []int
 	for k := range n {
 		at := first + (last-first)/unit.Time(n-1)*unit.Time(k)
@@ -138,7 +139,7 @@ func spread(f *frontierfile.File, n int) []int {
 			at = last
 		}
 		i, _ := slices.BinarySearchFunc(f.Points, at, func(p frontierfile.Point, t unit.Time) int {
-			return int(min(max(p.Time-t, -1), 1))
+			return cmp.Compare(p.RelaxedTime, t)
 		})
 		i = min(i, len(f.Points)-1)
 		if len(chosen) == 0 || i > chosen[len(chosen)-1] {

@@ -337,7 +337,7 @@ func TestMeasuredProfile(t *testing.T) {
 func TestSchedules(t *testing.T) {
 	list := must(t, "schedules").stdout
 	for _, name := range []string{"gpipe", "1f1b", "interleaved-1f1b", "zbv", "dualpipe"} {
-		if !strings.Contains(list, "\n"+name+" ") {
+		if !strings.Contains("\n"+list, "\n"+name+"\n") {
 			t.Errorf("the list lacks %s:\n%s", name, list)
 		}
 	}
@@ -347,7 +347,7 @@ func TestSchedules(t *testing.T) {
 	}
 	order := writeFile(t, "order.csv", must(t, "schedules", "show", "1f1b", "--ranks", "8", "-m", "12", "--format", "csv").stdout)
 	named := must(t, "frontier", "--example", "--format", "text").stdout
-	given := must(t, "frontier", "--example", "--order", order, "--format", "text", "--blocking-power", "84").stdout
+	given := must(t, "frontier", "--example", "--schedule-csv", order, "--format", "text", "--blocking-power", "84").stdout
 	_, named, _ = strings.Cut(named, ":")
 	_, given, _ = strings.Cut(given, ":")
 	if named != given {

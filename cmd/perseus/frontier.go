@@ -25,7 +25,7 @@ type frontierCommand struct {
 	WriteProfile string `file:"" placeholder:"P.csv" help:"With --example: also write the synthetic profile, for perseus verify and perseus show."`
 
 	Schedule      string       `group:"The pipeline:" xor:"schedule" placeholder:"1f1b" help:"One of ${schedules}."`
-	Order         string       `group:"The pipeline:" xor:"schedule" file:"" placeholder:"ORDER.csv" help:"Instead of a schedule: what each rank runs, as PyTorch's schedule CSV."`
+	ScheduleCSV   string       `name:"schedule-csv" group:"The pipeline:" xor:"schedule" file:"" placeholder:"S.csv" help:"Instead of a schedule: what each rank runs, as PyTorch's schedule CSV."`
 	Microbatches  int          `group:"The pipeline:" short:"m" placeholder:"M" help:"Microbatches of an iteration, in one pipeline."`
 	Ranks         int          `group:"The pipeline:" placeholder:"N" help:"Pipeline ranks. Without it, as many as hold the profile's stages."`
 	Chunks        int          `group:"The pipeline:" placeholder:"N" help:"Stages that each rank holds, where the schedule has several."`
@@ -51,7 +51,7 @@ Examples:
     perseus frontier --example
     perseus frontier -p P.csv --schedule 1f1b -m 96 --blocking-power 83.64 -o F.json
     perseus frontier -p P.csv --schedule interleaved-1f1b -m 96 --chunks 2 --blocking-power 84 -o F.json.gz
-    perseus frontier -p P.csv --order order.csv --blocking-power 84 | perseus show -`
+    perseus frontier -p P.csv --schedule-csv S.csv --blocking-power 84 | perseus show -`
 }
 
 // Run computes a frontier with package characterize and writes it.
@@ -131,13 +131,13 @@ func (c *frontierCommand) job(w *world, p *profile.Profile, units profile.Units)
 		Size: pipeline.Size{Ranks: c.Ranks, Chunks: c.Chunks, Microbatches: c.Microbatches, Group: c.Group},
 	}
 	if c.Example {
-		e = e.WithDefaults(c.Order == "")
+		e = e.WithDefaults(c.ScheduleCSV == "")
 	}
 	var order *pipeline.Order
 	switch {
-	case c.Order != "" && e.Size != pipeline.Size{}:
-		err = errors.New("--order says by itself how many ranks, chunks and microbatches there are: leave out their flags")
-	case c.Order != "":
+	case c.ScheduleCSV != "" && e.Size != pipeline.Size{}:
+		err = errors.New("--schedule-csv says by itself how many ranks, chunks and microbatches there are: leave out their flags")
+	case c.ScheduleCSV != "":
 		order, err = c.readOrder(w)
 	case e.Schedule == "":
 		err = errors.New("--schedule is missing, as in --schedule 1f1b; perseus schedules lists them")
@@ -156,15 +156,15 @@ func (c *frontierCommand) job(w *world, p *profile.Profile, units profile.Units)
 }
 
 func (c *frontierCommand) readOrder(w *world) (*pipeline.Order, error) {
-	if c.Order == fileio.Stdio && c.Profile == fileio.Stdio {
-		return nil, errors.New("--profile and --order cannot both be standard input")
+	if c.ScheduleCSV == fileio.Stdio && c.Profile == fileio.Stdio {
+		return nil, errors.New("--profile and --schedule-csv cannot both be standard input")
 	}
-	r, err := fileio.Open(c.Order, w.stdin)
+	r, err := fileio.Open(c.ScheduleCSV, w.stdin)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	return pipeline.ReadCSV(r, fileio.Name(c.Order))
+	return pipeline.ReadCSV(r, fileio.Name(c.ScheduleCSV))
 }
 
 func (c *frontierCommand) write(w *world, f *frontierfile.File) error {

@@ -16,6 +16,9 @@ import (
 	"syscall"
 )
 
+// The picture in docs is of the example.
+//go:generate go test . -run TestPicture -update
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

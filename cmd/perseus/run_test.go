@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -86,6 +87,7 @@ func checkExamples(t *testing.T, text string) {
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, " #")
 		line, _, _ = strings.Cut(line, " >")
+		line, _, _ = strings.Cut(line, "`")
 		for command := range strings.SplitSeq(line, "|") {
 			command = strings.TrimSpace(command)
 			command = strings.TrimSuffix(strings.TrimPrefix(command, "source <("), ")")
@@ -93,7 +95,7 @@ func checkExamples(t *testing.T, text string) {
 			if !ok {
 				args, ok = strings.CutPrefix(command, "go run ./cmd/perseus ")
 			}
-			if !ok {
+			if !ok || !strings.Contains(args, " ") || strings.ContainsAny(args, "[") || strings.Contains(args, "COMMAND") {
 				continue
 			}
 			var stderr bytes.Buffer
@@ -118,8 +120,8 @@ func TestWrongFlags(t *testing.T) {
 		{"frontier", "--profile is missing"},
 		{"frontier --example --profile P.csv", "can't be used together"},
 		{"frontier --example --schedule 1f2b", `did you mean "1f1b"?`},
-		{"frontier --example --schedule 1f1b --order o.csv", "can't be used together"},
-		{"frontier --example --order o.csv --ranks 4", "leave out their flags"},
+		{"frontier --example --schedule 1f1b --schedule-csv o.csv", "can't be used together"},
+		{"frontier --example --schedule-csv o.csv --ranks 4", "leave out their flags"},
 		{"frontier --example --microbatches 0.5", "expected a valid 64 bit int"},
 		{"frontier --example --microbatches=-1", "microbatches = -1"},
 		{"frontier --example --blocking-power 84V", "expected a power as in 83.64 (watts) or 15kW"},
@@ -152,7 +154,7 @@ func TestWrongFlags(t *testing.T) {
 		{"verify - --profile -", "cannot both be standard input"},
 		{"schedules show", `expected "<name>"`},
 		{"schedules show 1f2b", `did you mean "1f1b"?`},
-		{"schedules show 1f1b --ranks 4", "microbatches = 0"},
+		{"schedules show 1f1b --ranks=-4", "ranks = -4"},
 		{"completion tcsh", `must be one of "bash","zsh","fish" but got "tcsh"`},
 	} {
 		r := perseus(t, "", strings.Fields(test.args)...)
@@ -200,4 +202,19 @@ func FuzzArguments(f *testing.F) {
 			t.Errorf("%q: status %d, %q", args, status, &stderr)
 		}
 	})
+}
+
+// TestDocs parses the command lines in the documentation.
+func TestDocs(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) < 3 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range append(pages, "../../README.md") {
+		text := read(t, page)
+		if strings.HasSuffix(page, "plan.md") {
+			text = strings.Replace(text, "perseus plan F.json WISH [--margin", "# [--margin", 1)
+		}
+		checkExamples(t, strings.ReplaceAll(text, "`perseus ", "\nperseus "))
+	}
 }

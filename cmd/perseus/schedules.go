@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/perseus-energy/perseus/pipeline"
 )
@@ -25,20 +25,35 @@ func (schedulesCommand) Help() string {
 
 type schedulesListCommand struct{}
 
-// Run lists the schedules that package pipeline builds.
+// Run lists the schedules that package pipeline builds, with a picture of each.
 func (schedulesListCommand) Run(w *world) error {
-	t := tabwriter.NewWriter(w.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NAME\tWHAT IT IS\tSIZES\tALSO CALLED")
-	for _, s := range pipeline.Schedules() {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Name, s.Summary, s.Sizes, strings.Join(s.Aliases, ", "))
+	for i, s := range pipeline.Schedules() {
+		if i > 0 {
+			fmt.Fprintln(w.stdout)
+		}
+		fmt.Fprintf(w.stdout, "%s\n    %s\n    sizes: %s\n", s.Name, s.Summary, s.Sizes)
+		if len(s.Aliases) > 0 {
+			fmt.Fprintf(w.stdout, "    also called %s\n", strings.Join(s.Aliases, ", "))
+		}
+		order, err := pipeline.Build(s.Name, s.Example)
+		if err != nil {
+			return err
+		}
+		picture, err := order.Picture()
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(picture) {
+			fmt.Fprint(w.stdout, "    "+line)
+		}
 	}
-	return t.Flush()
+	return nil
 }
 
 type schedulesShowCommand struct {
 	Name string `arg:"" help:"The schedule: ${schedules}."`
 
-	Ranks        int    `placeholder:"N" help:"Pipeline ranks. Without it a small size that shows the schedule's shape."`
+	Ranks        int    `placeholder:"N" help:"Pipeline ranks. What is not given is of a small size that shows the schedule's shape."`
 	Microbatches int    `short:"m" placeholder:"N" help:"Microbatches of an iteration."`
 	Chunks       int    `placeholder:"N" help:"Stages that each rank holds, where the schedule has several."`
 	Group        int    `placeholder:"N" help:"Microbatches that run through one chunk before the next, in interleaved schedules."`
@@ -53,7 +68,10 @@ func (c *schedulesShowCommand) Run(w *world) error {
 	}
 	size := s.Example
 	if c.Ranks != 0 || c.Microbatches != 0 || c.Chunks != 0 || c.Group != 0 {
-		size = pipeline.Size{Ranks: c.Ranks, Chunks: c.Chunks, Microbatches: c.Microbatches, Group: c.Group}
+		size = pipeline.Size{
+			Ranks: cmp.Or(c.Ranks, size.Ranks), Microbatches: cmp.Or(c.Microbatches, size.Microbatches),
+			Chunks: cmp.Or(c.Chunks, size.Chunks), Group: c.Group,
+		}
 	}
 	order, err := pipeline.Build(c.Name, size)
 	if err != nil {
