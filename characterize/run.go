@@ -42,24 +42,75 @@ func Run(ctx context.Context, job Job, opt Options) (*frontierfile.File, error) 
 	if err != nil {
 		return nil, err
 	}
-	c := &collector{problem: p, start: make([]unit.Time, p.Graph.Ops)}
-	h.Landmarks = c.landmarks()
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	h.Landmarks = landmarks(p)
 	if err := inRange(p, h.Landmarks); err != nil {
 		return nil, err
 	}
-	walk := segments(p)
-	c.whole = true
-	if opt.Points != 0 || opt.Epsilon != 0 {
-		if walk, c.whole, err = chosen(ctx, p, h.Landmarks, opt); err != nil {
+	if opt.Points == 0 && opt.Epsilon == 0 {
+		return collect(ctx, &collector{problem: p, whole: true}, h, segments(p), opt.Progress)
+	}
+	return few(ctx, p, h, opt, quantumFor(p, opt.Epsilon))
+}
+
+// few returns a frontier of chosen points. It takes the problem coarser by quantum,
+// and where that does not come within opt.Epsilon, less so.
+func few(ctx context.Context, p *dag.Problem, h frontierfile.Header, opt Options, quantum unit.Power) (*frontierfile.File, error) {
+	for spacing := opt.Epsilon / 4; ; spacing /= 4 {
+		lines := opt
+		if quantum > 0 {
+			lines.Epsilon -= opt.Epsilon / 4 // which is left for being coarse
+		}
+		chosen, all, err := choose(ctx, frontier.Coarsen(p, quantum), h.Landmarks, lines, spacing)
+		if err != nil {
 			return nil, err
 		}
+		c := &collector{problem: p, quantum: quantum, whole: all && quantum == 0}
+		f, err := collect(ctx, c, h, walkOf(chosen), nil)
+		if err != nil {
+			return nil, err
+		}
+		// A part per thousand million is lost in rounding up.
+		within := opt.Epsilon == 0 || f.Header.LineGap <= opt.Epsilon+1
+		if within || opt.Points != 0 && len(f.Points) >= opt.Points || quantum == 0 && spacing == 0 {
+			return f, nil
+		}
+		if quantum /= 2; quantum < unit.Watt/10 {
+			quantum = 0
+		}
 	}
+}
+
+// quantumFor returns to what slopes may be rounded so that choosing points takes
+// seconds where the whole frontier would take minutes; 0 where that is quick.
+func quantumFor(p *dag.Problem, epsilon frontierfile.Ratio) unit.Power {
+	const many = 300_000
+	vertices := 0
+	for _, k := range p.CurveOf {
+		vertices += len(p.Curves[k].Hull)
+	}
+	switch {
+	case vertices < many:
+		return 0
+	case epsilon == 0:
+		return unit.Watt
+	}
+	// With measured profiles being coarse takes about a quarter of epsilon.
+	const watts = 16_000
+	return min(watts*unit.Watt/1_000_000_000*unit.Power(epsilon), 64*unit.Watt)
+}
+
+// collect returns the file of the points that walk comes to.
+func collect(ctx context.Context, c *collector, h frontierfile.Header, walk walker, progress func(Progress)) (*frontierfile.File, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	c.start = make([]unit.Time, c.problem.Graph.Ops)
 	c.add(c.slowest(h.TMax))
 	var workers sync.WaitGroup
 	defer workers.Wait()
-	for s := range c.rounded(ctx, &workers, walk, opt.Progress, h.Landmarks) {
+	for s := range c.rounded(ctx, &workers, walk, progress, h.Landmarks) {
 		if s.cost.Time > s.solution.Time {
 			cancel()
 			return nil, fmt.Errorf("a schedule for %v takes %v", s.solution.Time, s.cost.Time)
@@ -164,6 +215,7 @@ type collector struct {
 	builder frontierfile.Builder
 	points  []point // slowest first
 	whole   bool    // they are all there are
+	quantum unit.Power
 
 	// The certificate of the point added last: each op's flow and least cost,
 	// and the sum of the latter.
@@ -181,11 +233,11 @@ type point struct {
 }
 
 // landmarks returns the landmarks, all but LeastEnergyTime, which the walk finds.
-func (c *collector) landmarks() (l frontierfile.Landmarks) {
-	p := c.problem
-	l.TMin = p.Graph.Starts(c.start, func(op int32) unit.Time { return p.Curve(op).Fastest().Time })
-	l.TMax = p.Graph.Starts(c.start, func(op int32) unit.Time { return p.Curve(op).Slowest().Time })
-	top := p.Evaluate(c.start, func(op int32) dag.Option { return p.Curve(op).Top })
+func landmarks(p *dag.Problem) (l frontierfile.Landmarks) {
+	start := make([]unit.Time, p.Graph.Ops)
+	l.TMin = p.Graph.Starts(start, func(op int32) unit.Time { return p.Curve(op).Fastest().Time })
+	l.TMax = p.Graph.Starts(start, func(op int32) unit.Time { return p.Curve(op).Slowest().Time })
+	top := p.Evaluate(start, func(op int32) dag.Option { return p.Curve(op).Top })
 	l.MaxClockTime, l.MaxClockEnergy = top.Time, nanojoules(top.Energy, unit.Nearest)
 	return l
 }
@@ -232,6 +284,7 @@ func (c *collector) file(h frontierfile.Header) *frontierfile.File {
 		h.LeastEnergyTime = relaxed[i]
 	}
 	if !c.whole {
+		h.Quantum = c.quantum
 		h.LineGap = lineGap(relaxed, certificates, c.problem.BlockingPower)
 	}
 	return c.builder.File(h, points)

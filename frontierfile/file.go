@@ -57,9 +57,12 @@ type Header struct {
 	Profile Profile
 	Landmarks
 	// LineGap is 0 for the whole frontier, exact between its points. For chosen
-	// points it is how far the straight line between two neighbours' bounds may
-	// lie above the true bound, as a fraction.
+	// points it is how far the straight line between two neighbours may lie above
+	// the true frontier, as a fraction.
 	LineGap Ratio
+	// Quantum is 0 where flows are those of the problem itself. With chosen points
+	// they can be those of a coarser one, in which slopes are multiples of it.
+	Quantum unit.Power
 	// Curves is the option table, sorted by stage, instruction and blocking
 	// power.
 	Curves []Curve

@@ -154,6 +154,7 @@ func (p *parser) header(h *Header) {
 		fieldReader{name: "max_clock_time_s", read: times(&h.MaxClockTime)},
 		fieldReader{name: "max_clock_energy_j", read: func() { h.MaxClockEnergy = p.energy() }},
 		fieldReader{name: "line_gap", read: func() { h.LineGap = p.ratio() }, optional: true},
+		fieldReader{name: "quantum_w", read: func() { h.Quantum = p.power(unit.MaxPower) }, optional: true},
 		fieldReader{name: "order", read: func() { p.order(h) }, optional: true},
 		fieldReader{name: "options", read: func() { p.array(func(int) { p.curve(h) }) }},
 		fieldReader{name: "points", read: p.skip},

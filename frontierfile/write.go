@@ -82,6 +82,9 @@ func (o *output) header(h *Header) {
 	if h.LineGap != 0 {
 		o.value("line_gap", h.LineGap)
 	}
+	if h.Quantum != 0 {
+		o.value("quantum_w", h.Quantum)
+	}
 	if h.Order != nil {
 		o.value("order", h.Order)
 	}

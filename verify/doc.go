@@ -21,7 +21,9 @@
 // the next faster one are both tight: so each certificate is the frontier of the
 // relaxed problem on the whole segment between its two points, and as every
 // segment has one, the whole curve is exact, but for prices being whole
-// microwatts; the report says how little that is.
+// microwatts; the report says how little that is. Where the file has only some
+// breakpoints, the same is shown of each alone, and how far the lines between
+// them may be off.
 //
 // It is not for telling whether a profile is a good one.
 package verify

@@ -12,17 +12,20 @@ import (
 // t. By complementary slackness, a relaxed schedule of makespan T costs base −
 // price·T where each op's time is such that hull(t) + flow·t is the least there
 // is, no op waits on an arc with flow, and the ops on arcs with flow to the sink
-// end at T. Prices being rounded to microwatts, "the least there is" allows
-// 1 µW times the span of the op's times; the sum over ops is the tolerance.
+// end at T. As prices are rounded, "the least there is" has to hold for some flow
+// not further than slack from the op's own. At that flow the shortest or the
+// longest such time is the dearest, as costs are convex; by how much, summed over
+// ops, is what a point's certificate may fall short of the frontier.
 type exactness struct {
-	problem   *dag.Problem
-	tolerance unit.Energy128
+	problem *dag.Problem
+	slack   unit.Power
 
 	// For each op the times allowed by the present flow and by the one before,
 	// and the present flow, −1 where there is none yet.
 	now, before []interval
 	flow        []unit.Power
 	leastCost   []unit.Energy128
+	missed      []unit.Energy128 // by the dearest allowed time, now
 	// tight says of each arc whether it has flow, now or before.
 	tightNow, tightBefore []bool
 
@@ -33,49 +36,75 @@ type exactness struct {
 // interval is the times from low to high.
 type interval struct{ low, high unit.Time }
 
-func newExactness(p *dag.Problem) exactness {
+func newExactness(p *dag.Problem, quantum unit.Power) exactness {
 	ops, arcs := p.Graph.Ops, len(p.Graph.Arcs)
 	x := exactness{
 		problem: p,
+		slack:   (quantum+1)/2 + unit.Microwatt,
 		now:     make([]interval, ops), before: make([]interval, ops),
-		flow: make([]unit.Power, ops), leastCost: make([]unit.Energy128, ops),
+		flow: make([]unit.Power, ops), leastCost: make([]unit.Energy128, ops), missed: make([]unit.Energy128, ops),
 		tightNow: make([]bool, arcs), tightBefore: make([]bool, arcs),
 		start: make([]unit.Time, ops), end: make([]unit.Time, ops),
 	}
-	for op := range int32(ops) {
+	for op := range x.flow {
 		x.flow[op] = -1
-		x.tolerance = x.tolerance.Add(unit.Product(unit.Microwatt, span(p.Curve(op))))
 	}
 	return x
 }
 
-// span returns how much longer an op's slowest option takes than its fastest.
-func span(c *dag.Curve) unit.Time { return c.Options[0].Time - c.Options[len(c.Options)-1].Time }
-
-// least returns the least e' + flow·t of an op's options, and notes between
-// which times it costs no more than that, but for the tolerance.
+// least returns the least e' + flow·t of an op's options, and notes which times
+// cost the least for some flow within the slack.
 func (x *exactness) least(op int32, flow unit.Power) unit.Energy128 {
 	if x.flow[op] == flow {
 		return x.leastCost[op]
 	}
-	x.flow[op] = flow
-	c := x.problem.Curve(op)
-	cost := func(o dag.Option) unit.Energy128 { return o.Effective.Widen().Add(unit.Product(flow, o.Time)) }
-	best := cost(c.Options[0])
-	for _, o := range c.Options {
-		if v := cost(o); v.Cmp(best) < 0 {
-			best = v
+	options := x.problem.Curve(op).Options
+	least := cheapest(options, flow)
+	fast, slow := cheapest(options, flow+x.slack), cheapest(options, flow-x.slack)
+	x.flow[op], x.leastCost[op] = flow, least.cost
+	x.now[op] = interval{fast.shortest, slow.longest}
+	x.missed[op] = unit.Energy128{}
+	for _, o := range options {
+		if o.Time == fast.shortest || o.Time == slow.longest {
+			if v := cost(o, flow).Sub(least.cost); v.Cmp(x.missed[op]) > 0 {
+				x.missed[op] = v
+			}
 		}
 	}
-	x.leastCost[op] = best
-	allowed := best.Add(unit.Product(unit.Microwatt, span(c)))
-	x.now[op] = interval{unit.MaxMakespan, 0}
-	for _, o := range c.Options {
-		if cost(o).Cmp(allowed) <= 0 {
-			x.now[op].low, x.now[op].high = min(x.now[op].low, o.Time), max(x.now[op].high, o.Time)
+	return least.cost
+}
+
+func cost(o dag.Option, flow unit.Power) unit.Energy128 {
+	return o.Effective.Widen().Add(unit.Product(flow, o.Time))
+}
+
+// cheap is the least cost of an op's options, and the shortest and the longest
+// time that costs it.
+type cheap struct {
+	cost              unit.Energy128
+	shortest, longest unit.Time
+}
+
+func cheapest(options []dag.Option, flow unit.Power) (c cheap) {
+	for i, o := range options {
+		v := cost(o, flow)
+		switch order := v.Cmp(c.cost); {
+		case i == 0 || order < 0:
+			c = cheap{v, o.Time, o.Time}
+		case order == 0:
+			c.shortest, c.longest = min(c.shortest, o.Time), max(c.longest, o.Time)
 		}
 	}
-	return best
+	return c
+}
+
+// missing returns by how much the certificate of the present flow may fall short
+// of the frontier.
+func (x *exactness) missing() (sum unit.Energy128) {
+	for _, v := range x.missed {
+		sum = sum.Add(v)
+	}
+	return sum
 }
 
 // maxSweeps bounds the search for a relaxed schedule. Measured frontiers need a

@@ -26,6 +26,9 @@ type proof struct {
 	// No schedule with makespan at most T has a Σe' below base − price·T.
 	base  unit.Energy128
 	price unit.Power
+	// At the point's relaxed time some relaxed schedule has a Σe' of at most
+	// missing more than that.
+	missing unit.Energy128
 	// The cost of the point's own schedule.
 	time      unit.Time
 	effective unit.Energy128
@@ -34,7 +37,7 @@ type proof struct {
 func (p proof) at(t unit.Time) unit.Energy128 { return p.base.Sub(unit.Product(p.price, t)) }
 
 func newChecker(p *dag.Problem, f *frontierfile.File) *checker {
-	return &checker{problem: p, file: f, exact: newExactness(p)}
+	return &checker{problem: p, file: f, exact: newExactness(p, f.Header.Quantum)}
 }
 
 func (c *checker) sizes() error {
@@ -164,9 +167,15 @@ func (c *checker) point(i int, p *frontierfile.Point) error {
 			return violated("price_w", "%v at t_max, where it must be 0", p.Price)
 		}
 	}
+	v.missing = c.exact.missing()
+	if v.missing.Cmp(c.report.Inexact) > 0 {
+		c.report.Inexact = v.missing
+	}
 	c.proved = append(c.proved, v)
 	whole := h.LineGap == 0
-	return c.exact.at(p.RelaxedTime, p.Flow, whole && i > 0, !whole && i > 0 && i < last)
+	// Where flows are those of a coarser problem, other times may do as well.
+	earliest := !whole && h.Quantum == 0 && i > 0 && i < last
+	return c.exact.at(p.RelaxedTime, p.Flow, whole && i > 0, earliest)
 }
 
 // certificate returns what a flow proves, after checking that it is one; the
@@ -248,7 +257,7 @@ func (c *checker) costs() error {
 			lines = max(lines, lineGap(points[i-1].RelaxedTime, p.RelaxedTime, c.proved[i-1], v, blocking))
 		}
 	}
-	c.report.GapAtTMin, c.report.Inexact, c.report.Sweeps = points[0].Gap, c.exact.tolerance, c.exact.sweeps
+	c.report.GapAtTMin, c.report.Sweeps = points[0].Gap, c.exact.sweeps
 	if err := differs("least_energy_time_s", c.file.Header.LeastEnergyTime, leastEnergy); err != nil {
 		return err
 	}
@@ -267,37 +276,57 @@ func gap(energy, bound frontierfile.Nanojoules) frontierfile.Ratio {
 	return frontierfile.Ratio(twice.Int64())
 }
 
-// lineGap returns how far the line between the total energies proved at two
-// neighbouring points' times lies above what both certificates prove in between,
-// at most, as a fraction, rounded up to a part per thousand million.
+// lineGap returns how far the line between two neighbouring points, each as high
+// as its relaxed schedule may cost in total, lies above what both certificates
+// prove, at most, as a fraction, rounded up to a part per thousand million.
 //
-// Both certificates are straight, so it is where they are equally high: at the
-// time x for which (f.base − s.base) = (f.price − s.price)·x.
+// Line and certificates are straight, so that is at an end or where the
+// certificates are equally high: at the time x for which
+// (f.base − s.base) = (f.price − s.price)·x.
 func lineGap(fast, slow unit.Time, f, s proof, blocking unit.Power) frontierfile.Ratio {
-	rat := func(e unit.Energy128) *big.Rat { return new(big.Rat).SetInt(wide(e)) }
 	number := func(v int64) *big.Rat { return new(big.Rat).SetInt64(v) }
-	total := func(p proof, t unit.Time) *big.Rat { return rat(p.at(t).Add(unit.Product(blocking, t))) }
-	if f.price == s.price {
-		return 0
+	energy := func(e unit.Energy128) *big.Rat { return new(big.Rat).SetInt(wide(e)) }
+	proved := func(p proof, t *big.Rat) *big.Rat {
+		v := new(big.Rat).Mul(number(int64(blocking-p.price)), t)
+		return v.Add(v, energy(p.base))
 	}
-	x := new(big.Rat).Quo(rat(f.base.Sub(s.base)), number(int64(f.price-s.price)))
-	if x.Cmp(number(int64(fast))) <= 0 || x.Cmp(number(int64(slow))) >= 0 {
-		return 0
+	most := frontierfile.Ratio(0)
+	above := func(t *big.Rat, p proof) {
+		share := new(big.Rat).Sub(t, number(int64(fast)))
+		share.Quo(share, number(int64(slow-fast)))
+		left := proved(f, number(int64(fast)))
+		left.Add(left, energy(f.missing))
+		right := proved(s, number(int64(slow)))
+		right.Add(right, energy(s.missing))
+		line := right.Sub(right, left)
+		line.Mul(line, share).Add(line, left)
+		most = max(most, fractionUp(line, proved(p, t)))
 	}
-	low := new(big.Rat).Mul(number(int64(blocking-f.price)), x)
-	low.Add(low, rat(f.base))
-	if low.Sign() <= 0 {
-		return 1e9
+	above(number(int64(fast)), f)
+	above(number(int64(slow)), s)
+	if f.price != s.price {
+		x := new(big.Rat).Quo(energy(f.base.Sub(s.base)), number(int64(f.price-s.price)))
+		if x.Cmp(number(int64(fast))) > 0 && x.Cmp(number(int64(slow))) < 0 {
+			above(x, f)
+		}
 	}
-	share := new(big.Rat).Quo(new(big.Rat).Sub(x, number(int64(fast))), number(int64(slow-fast)))
-	line := new(big.Rat).Sub(total(s, slow), total(f, fast))
-	line.Mul(line, share).Add(line, total(f, fast)).Sub(line, low).Quo(line, low).Mul(line, number(1e9))
-	up := new(big.Int).Add(line.Num(), line.Denom())
-	up.Sub(up, big.NewInt(1)).Div(up, line.Denom())
+	return most
+}
+
+// fractionUp returns a/b − 1, rounded up; 1 where that is more, or b not positive.
+func fractionUp(a, b *big.Rat) frontierfile.Ratio {
+	const one = 1_000_000_000
+	if b.Sign() <= 0 {
+		return one
+	}
+	v := new(big.Rat).Quo(a, b)
+	v.Sub(v, big.NewRat(1, 1)).Mul(v, big.NewRat(one, 1))
+	up := new(big.Int).Add(v.Num(), v.Denom())
+	up.Sub(up, big.NewInt(1)).Div(up, v.Denom())
 	if !up.IsInt64() {
-		return 1e9
+		return one
 	}
-	return frontierfile.Ratio(min(up.Int64(), 1e9))
+	return frontierfile.Ratio(min(up.Int64(), one))
 }
 
 // wide returns e in femtojoules.

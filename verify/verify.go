@@ -128,6 +128,9 @@ func File(f *frontierfile.File, profile []byte) (*Report, error) {
 		return nil, err
 	}
 	c := newChecker(p, f)
+	if h.Quantum != 0 && h.LineGap == 0 {
+		return nil, violated("quantum_w", "only a frontier of chosen points, with a line_gap, can have one")
+	}
 	for _, check := range []func() error{c.sizes, c.landmarks, c.points, c.costs} {
 		if err := check(); err != nil {
 			return nil, err

@@ -1,0 +1,81 @@
+package characterize
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/perseus-energy/perseus/pipeline"
+	"github.com/perseus-energy/perseus/profile"
+	"github.com/perseus-energy/perseus/unit"
+	"github.com/perseus-energy/perseus/verify"
+)
+
+// synthetic returns a job whose stages all differ, and its profile's text.
+func synthetic(t testing.TB, ranks, microbatches int) (Job, []byte) {
+	var text bytes.Buffer
+	if err := profile.Synthetic(profile.SyntheticConfig{Stages: ranks}).WriteCSV(&text); err != nil {
+		t.Fatal(err)
+	}
+	p, err := profile.Read(bytes.NewReader(text.Bytes()), "P.csv", profile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := pipeline.Build("1f1b", pipeline.Size{Ranks: ranks, Microbatches: microbatches})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewJob(p, profile.Units{}, o, 84*unit.Watt), text.Bytes()
+}
+
+// TestCoarse has frontiers of chosen points of coarse problems verified, with
+// more breakpoints than fewSegments and with fewer.
+func TestCoarse(t *testing.T) {
+	for _, size := range [][2]int{{3, 5}, {10, 20}} {
+		j, text := synthetic(t, size[0], size[1])
+		if whole := run(t, j, Options{}); len(whole.Points) > fewSegments != (size[0] > 3) {
+			t.Errorf("%v has %d points", size, len(whole.Points))
+		}
+		for _, opt := range []Options{{Points: 12}, {Points: 50}, {Epsilon: 200_000}, {Points: 5, Epsilon: 100}} {
+			for _, quantum := range []unit.Power{0, 100_000, 8 * unit.Watt, 60 * unit.Watt} {
+				p, h, err := j.problem()
+				if err != nil {
+					t.Fatal(err)
+				}
+				h.Landmarks = landmarks(p)
+				f, err := few(context.Background(), p, h, opt, quantum)
+				if err != nil {
+					t.Fatal(err)
+				}
+				name := fmt.Sprintf("%v points %d epsilon %v quantum %v", size, opt.Points, opt.Epsilon, quantum)
+				if opt.Points == 0 && f.Header.LineGap > opt.Epsilon+1 {
+					t.Errorf("%s: lines off by %v", name, f.Header.LineGap)
+				}
+				if opt.Epsilon == 0 && f.Header.Quantum != quantum {
+					t.Errorf("%s: quantum %v", name, f.Header.Quantum)
+				}
+				if opt.Points != 0 && len(f.Points) > opt.Points {
+					t.Errorf("%s: %d points", name, len(f.Points))
+				}
+				if _, err := verify.Read(bytes.NewReader(written(t, f)), "F.json", text); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkChosen reports how far the lines between 50 points are off, in
+// millionths.
+func BenchmarkChosen(b *testing.B) {
+	for _, size := range [][2]int{{16, 64}, {32, 128}, {64, 256}} {
+		b.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(b *testing.B) {
+			j, _ := synthetic(b, size[0], size[1])
+			for b.Loop() {
+				f := run(b, j, Options{Points: 50})
+				b.ReportMetric(f.Header.LineGap.Float()*1e6, "ppm")
+			}
+		})
+	}
+}
