@@ -49,7 +49,7 @@ func (n *Planner) Make(r Request) (*Plan, error) {
 		}
 		return m.plan(), nil
 	}
-	s, err := solve(n.problem, n.blocking, r)
+	s, err := solve(n.problem, n.blocking, r, m.gapAhead())
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +135,20 @@ func (m *maker) best(limit unit.Time) int {
 	return best
 }
 
+// gapAhead returns about how far a schedule made with more effort than the
+// file's will be above the relaxed optimum, where that is of use: half of what
+// the file's is.
+func (m *maker) gapAhead() frontierfile.Ratio {
+	if m.request.Goal != AveragePower {
+		return 0
+	}
+	at := m.best(unit.MaxMakespan)
+	if at < 0 {
+		return 0
+	}
+	return m.file.Points[at].Gap / 2
+}
+
 // wanted returns what the request's goal wants least of, among plans that are fast
 // enough.
 func (m *maker) wanted(p *frontierfile.Point) frontierfile.Nanojoules {
@@ -218,8 +232,11 @@ func (m *maker) improve() error {
 	}
 	p := &m.file.Points[at]
 	m.candidate, m.bound, m.gap, m.point = c, p.Bound, p.Gap, at
-	if m.request.Goal == AveragePower && within(c.cost, m.request.Power) {
-		m.feasible, m.note = true, ""
+	if m.request.Goal == AveragePower {
+		m.feasible, m.note = within(c.cost, m.request.Power), ""
+		if !m.feasible {
+			m.note = fmt.Sprintf("no plan draws as little as %v: this one draws the least, %v", m.request.Power, averagePower(c.cost))
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/perseus-energy/perseus/dag"
 	"github.com/perseus-energy/perseus/frontier"
+	"github.com/perseus-energy/perseus/frontierfile"
 	"github.com/perseus-energy/perseus/round"
 	"github.com/perseus-energy/perseus/unit"
 )
@@ -23,15 +24,16 @@ type solved struct {
 }
 
 // solve answers r from the problem p alone. blocking is what the GPUs of each
-// curve draw while they wait.
-func solve(p *dag.Problem, blocking []unit.Power, r Request) (*solved, error) {
+// curve draw while they wait, gap how much a schedule of real options may cost
+// over the relaxed optimum: a guess that saves work.
+func solve(p *dag.Problem, blocking []unit.Power, r Request, gap frontierfile.Ratio) (*solved, error) {
 	reserved, err := reserve(p, blocking, r.Margin)
 	if err != nil {
 		return nil, err
 	}
 	s := &solver{p: p, curve: newCurve(reserved), effort: r.Effort, start: make([]unit.Time, p.Graph.Ops)}
 	if r.Goal == AveragePower {
-		return s.averagePower(r)
+		return s.averagePower(r, gap)
 	}
 	return s.at(s.target(r))
 }
@@ -96,9 +98,9 @@ func (s *solver) candidate(choice []int32) candidate {
 const tries = 4
 
 // averagePower returns the fastest plan it finds within the budget. Real options
-// cost a little more than the relaxed optimum, so it aims below the budget by
-// what the last try was above it.
-func (s *solver) averagePower(r Request) (*solved, error) {
+// cost a little more than the relaxed optimum, so it aims below the budget: by
+// gap at first, then by what the last try was above it.
+func (s *solver) averagePower(r Request, gap frontierfile.Ratio) (*solved, error) {
 	t, ok := s.curve.averagePower(r.Power)
 	if !ok {
 		plan, err := s.at(target{time: t, limit: unit.MaxMakespan})
@@ -107,7 +109,11 @@ func (s *solver) averagePower(r Request) (*solved, error) {
 		}
 		return plan, err
 	}
-	aim := r.Power
+	below, _ := unit.Product(r.Power, unit.Time(gap)).DivInt(int64(One), unit.Up)
+	aim := r.Power - unit.Power(below)
+	if aimed, ok := s.curve.averagePower(aim); ok {
+		t = aimed
+	}
 	for range tries {
 		plan, err := s.at(target{time: t, limit: unit.MaxMakespan, feasible: true})
 		if err != nil || within(plan.cost, r.Power) {

@@ -61,7 +61,7 @@ func Intervals(f *frontierfile.File, p *profile.Profile, r Resampling) ([]Interv
 	if err != nil {
 		return nil, err
 	}
-	e, err := newEnsemble(f, rows)
+	e, err := newEnsemble(f, rows, p)
 	if err != nil {
 		return nil, err
 	}
@@ -98,63 +98,80 @@ type ensemble struct {
 	header  *frontierfile.Header
 	problem *dag.Problem
 	rows    []Saving
-	// used lists for each row, and last for the baseline, the knobs of each op.
-	used [][]dag.Knobs
-	// drawn holds the drawn option of each knobs of each curve.
-	drawn    []map[dag.Knobs]dag.Option
+	// used lists for each row, and last for the baseline, the measured option of
+	// each op, by its place among those of its curve.
+	used [][]int32
+	// drawn holds the drawn options of each curve, by ascending clock.
+	drawn    [][]dag.Option
 	start    []unit.Time
 	baseline dag.Cost
 }
 
-func newEnsemble(f *frontierfile.File, rows []Saving) (*ensemble, error) {
+func newEnsemble(f *frontierfile.File, rows []Saving, measured characterize.Measurements) (*ensemble, error) {
 	p, _, err := characterize.Problem(&f.Header)
 	if err != nil {
 		return nil, err
 	}
-	e := &ensemble{header: &f.Header, problem: p, rows: rows, start: make([]unit.Time, p.Graph.Ops)}
+	e := &ensemble{header: &f.Header, problem: p, rows: rows, start: make([]unit.Time, p.Graph.Ops), drawn: make([][]dag.Option, len(p.Curves))}
+	if err := e.draw(measured); err != nil {
+		return nil, err
+	}
+	use := func(option func(op int32) dag.Option) error {
+		places := make([]int32, p.Graph.Ops)
+		for op := range int32(p.Graph.Ops) {
+			knobs := option(op).Knobs
+			k, found := slices.BinarySearchFunc(e.drawn[p.CurveOf[op]], knobs, func(o dag.Option, k dag.Knobs) int { return o.Knobs.Compare(k) })
+			if !found {
+				c := &f.Header.Curves[p.CurveOf[op]]
+				return fmt.Errorf("stage %d, %s at %d MHz is in the frontier, but not in the profile", c.Stage, c.Instruction, knobs.ClockMHz)
+			}
+			places[op] = int32(k)
+		}
+		e.used = append(e.used, places)
+		return nil
+	}
 	for i := range rows {
 		point, err := f.Load(rows[i].Plan.Point)
 		if err != nil {
 			return nil, err
 		}
-		knobs := make([]dag.Knobs, p.Graph.Ops)
-		for op, k := range point.Choice {
-			knobs[op] = p.Curve(int32(op)).Options[k].Knobs
+		if err := frontierfile.CheckChoice(p, point.Choice); err != nil {
+			return nil, err
 		}
-		e.used = append(e.used, knobs)
+		if err := use(func(op int32) dag.Option { return p.Curve(op).Options[point.Choice[op]] }); err != nil {
+			return nil, err
+		}
 	}
-	top := make([]dag.Knobs, p.Graph.Ops)
-	for op := range top {
-		top[op] = p.Curve(int32(op)).Top.Knobs
-	}
-	e.used = append(e.used, top)
-	e.drawn = make([]map[dag.Knobs]dag.Option, len(p.Curves))
-	for i := range e.drawn {
-		e.drawn[i] = map[dag.Knobs]dag.Option{}
-	}
-	return e, nil
+	return e, use(func(op int32) dag.Option { return p.Curve(op).Top })
 }
 
-// measure takes the drawn measurements and runs the baseline with them.
-func (e *ensemble) measure(p characterize.Measurements) error {
+// draw takes the drawn measurements.
+func (e *ensemble) draw(p characterize.Measurements) error {
 	for i := range e.header.Curves {
 		c := &e.header.Curves[i]
 		options, err := p.Options(c.Stage, c.Instruction)
 		if err != nil {
 			return err
 		}
-		clear(e.drawn[i])
-		for _, o := range options {
-			o.Effective = dag.Effective(o.Energy, c.BlockingPower, o.Time)
-			e.drawn[i][o.Knobs] = o
+		for k, o := range options {
+			options[k].Effective = dag.Effective(o.Energy, c.BlockingPower, o.Time)
 		}
+		e.drawn[i] = options
+	}
+	return nil
+}
+
+// measure takes the drawn measurements and runs the baseline with them.
+func (e *ensemble) measure(p characterize.Measurements) error {
+	if err := e.draw(p); err != nil {
+		return err
 	}
 	e.baseline = e.run(e.used[len(e.rows)])
 	return nil
 }
 
-func (e *ensemble) run(knobs []dag.Knobs) dag.Cost {
-	return e.problem.Evaluate(e.start, func(op int32) dag.Option { return e.drawn[e.problem.CurveOf[op]][knobs[op]] })
+func (e *ensemble) run(places []int32) dag.Cost {
+	return e.problem.Evaluate(e.start, func(op int32) dag.Option { return e.drawn[e.problem.CurveOf[op]][places[op]] })
 }
 
 // saving returns what row i saves with the drawn measurements.

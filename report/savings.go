@@ -66,10 +66,14 @@ func line(f *frontierfile.File, n int) []XY {
 	return xy
 }
 
-// marks returns the named points of a frontier's picture.
-func marks(f *frontierfile.File, rows []Saving) []Mark {
-	m := []Mark{{XY{f.Header.MaxClockTime.Seconds(), f.Header.MaxClockEnergy.Joules()}, "all ops at their top clocks", '×'}}
-	for i, r := range []rune{'●', '◆'} {
+// marks returns the named points of a frontier's picture, the baseline first.
+func marks(f *frontierfile.File, rows []Saving, ascii bool) []Mark {
+	runes := []rune("×●◆")
+	if ascii {
+		runes = []rune("xo#")
+	}
+	m := []Mark{{XY{f.Header.MaxClockTime.Seconds(), f.Header.MaxClockEnergy.Joules()}, "all ops at their top clocks", runes[0]}}
+	for i, r := range runes[1:] {
 		p := rows[i].Plan
 		m = append(m, Mark{XY{p.Time.Seconds(), p.Energy.Joules()}, rows[i].Situation, r})
 	}

@@ -25,7 +25,7 @@ func WriteSVG(w io.Writer, f *frontierfile.File, title string) error {
 	if err != nil {
 		return err
 	}
-	curve, named := line(f, 150), marks(f, rows)
+	curve, named := line(f, 150), marks(f, rows, false)
 	low, high := bounds(curve, named)
 	d := &drawing{x: newAxis(low.X, high.X, 7), y: newAxis(low.Y, high.Y, 6)}
 	d.line(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="13">`, svgWidth, svgHeight)

@@ -37,7 +37,7 @@ func WriteText(w io.Writer, f *frontierfile.File, o TextOptions) error {
 	writeSavings(b, f, rows, o.Intervals)
 	writePoints(b, f)
 	fmt.Fprintln(b)
-	m := marks(f, rows)
+	m := marks(f, rows, o.ASCII)
 	if err := Plot(b, line(f, 4*o.Width), m, PlotOptions{Width: min(o.Width, 110), Height: 20, Color: o.Color, ASCII: o.ASCII}); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func remark(h *frontierfile.Header, rows []Saving) string {
 		s += " Little is saved at unchanged time because the stages are balanced: hardly any op waits."
 	}
 	if h.LineGap > 0 {
-		s += fmt.Sprintf(" Between the points the frontier is known to %s.", percent(h.LineGap.Float()))
+		s += fmt.Sprintf(" Lines between the points are at most %.2g %% above the frontier.", 100*h.LineGap.Float())
 	}
 	return s
 }

@@ -101,7 +101,7 @@ func (w *world) parse(args []string, c *commands) (parsed *kong.Context, status 
 
 // grace is how long a command has to clean up after an interrupt. What does not
 // look at the context sooner computes, and has nothing to clean up.
-const grace = 60 * time.Millisecond
+const grace = 20 * time.Millisecond
 
 // finish runs the command that was parsed and returns the exit status, at the
 // latest grace after the context ended: the process ends then, and with it what
