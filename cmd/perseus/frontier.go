@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -61,6 +62,11 @@ func (c *frontierCommand) Run(w *world) error {
 	}
 	if c.WriteProfile != "" && !c.Example {
 		return input(errors.New("--write-profile writes the profile of --example; a profile of measurements is there already"))
+	}
+	for _, path := range []string{c.output(), cmp.Or(c.WriteProfile, fileio.Stdio)} {
+		if err := fileio.Check(path); err != nil {
+			return input(err)
+		}
 	}
 	units, err := profile.ParseUnits(c.Units)
 	if err != nil {
@@ -167,11 +173,10 @@ func (c *frontierCommand) readOrder(w *world) (*pipeline.Order, error) {
 	return pipeline.ReadCSV(r, fileio.Name(c.ScheduleCSV))
 }
 
+func (c *frontierCommand) output() string { return cmp.Or(c.Output, fileio.Stdio) }
+
 func (c *frontierCommand) write(w *world, f *frontierfile.File) error {
-	path := c.Output
-	if path == "" {
-		path = fileio.Stdio
-	}
+	path := c.output()
 	_, _, onTerminal := terminal(w.stdout)
 	if c.Format == "text" || c.Format == "auto" && path == fileio.Stdio && onTerminal {
 		width, color := w.look()

@@ -13,7 +13,7 @@ import (
 )
 
 type planCommand struct {
-	Frontier string `arg:"" file:"" placeholder:"F.json" help:"The frontier, from perseus frontier; - is standard input."`
+	Frontier string `arg:"" name:"F.json" file:"" help:"The frontier, from perseus frontier; - is standard input."`
 
 	Fastest   bool        `xor:"goal" group:"What to plan for (one of these):" help:"The least iteration time, and of the plans that reach it the one of least energy."`
 	Time      *unit.Time  `xor:"goal" group:"What to plan for (one of these):" placeholder:"2.9s" help:"The least energy with an iteration of at most this time."`
@@ -71,6 +71,9 @@ func (c *planCommand) Run(w *world) error {
 	request, err := c.request()
 	if err != nil {
 		return input(err) // before a large file is read
+	}
+	if err := fileio.Check(c.Output); err != nil {
+		return input(err)
 	}
 	f, err := w.readFrontier(c.Frontier)
 	if err != nil {

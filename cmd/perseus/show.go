@@ -10,7 +10,7 @@ import (
 )
 
 type showCommand struct {
-	Frontier string `arg:"" file:"" placeholder:"F.json" help:"The frontier, from perseus frontier; - is standard input."`
+	Frontier string `arg:"" name:"F.json" file:"" help:"The frontier, from perseus frontier; - is standard input."`
 
 	Format string `enum:"text,csv,json,svg" default:"text" help:"text (for people), csv (all points), json (landmarks and savings) or svg (a picture)."`
 	Output string `short:"o" file:"" placeholder:"FILE" default:"-" help:"Where to write it. Standard output without it."`

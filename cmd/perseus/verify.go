@@ -10,7 +10,7 @@ import (
 )
 
 type verifyCommand struct {
-	Frontier string `arg:"" file:"" placeholder:"F.json" help:"The frontier, from perseus frontier; - is standard input."`
+	Frontier string `arg:"" name:"F.json" file:"" help:"The frontier, from perseus frontier; - is standard input."`
 	Profile  string `required:"" short:"p" file:"" placeholder:"P.csv" help:"The profile that it was computed from; - is standard input."`
 	Quiet    bool   `short:"q" help:"Print nothing where all is well."`
 }

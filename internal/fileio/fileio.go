@@ -77,6 +77,21 @@ func plain(err error) error {
 	return err
 }
 
+// Check returns an error where Write could not write to path, so that long work
+// need not be done first. It does not touch what is there.
+func Check(path string) error {
+	if path == Stdio {
+		return nil
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("%s: is a folder, expected a file", path)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return plain(err)
+	}
+	return nil
+}
+
 // Write calls write with where path leads: a new file that replaces path once
 // write has returned nil and its bytes are on disk, or stdout where path is "-".
 // Where write fails or ctx ends the file at path stays as it was and nothing is

@@ -155,6 +155,11 @@ func TestErrorsNameThePath(t *testing.T) {
 	if err := Write(t.Context(), missing, nil, write("x")); err == nil || !strings.HasPrefix(err.Error(), missing+": ") {
 		t.Errorf("write: %v", err)
 	}
+	for path, ok := range map[string]bool{missing: false, dir: false, broken: true, filepath.Join(dir, "new"): true, Stdio: true, os.DevNull: true} {
+		if err := Check(path); (err == nil) != ok {
+			t.Errorf("check %s: %v", path, err)
+		}
+	}
 	if err := Write(t.Context(), os.DevNull, nil, write("x")); err != nil {
 		t.Error(err)
 	}
