@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -141,10 +142,7 @@ type cell struct {
 // the last one read. ok is false where a quote is at fault.
 func split(line string, cells []cell, limit int) (_ []cell, fault Problem, ok bool) {
 	for pos := 0; len(cells) < limit; {
-		start := pos
-		for start < len(line) && (line[start] == ' ' || line[start] == '\t') {
-			start++
-		}
+		start := len(line) - len(strings.TrimLeftFunc(line[pos:], unicode.IsSpace))
 		end := len(line)
 		var c cell
 		if start < len(line) && line[start] == '"' {
