@@ -6,26 +6,44 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/perseus-energy/perseus/frontierfile"
 	"github.com/perseus-energy/perseus/internal/shareddata"
 )
 
-// example writes the example's frontier and profile into a folder of their own.
+// makeExample computes the example's frontier and profile once for all tests.
+var makeExample = sync.OnceValues(func() (frontier, profile string) {
+	dir, err := os.MkdirTemp("", "perseus")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	out, csv := filepath.Join(dir, "F.json"), filepath.Join(dir, "P.csv")
+	var stdout, stderr bytes.Buffer
+	status := run(context.Background(), []string{"frontier", "--example", "-o", out, "--write-profile", csv}, strings.NewReader(""), &stdout, &stderr)
+	if status != statusDone || stdout.Len() > 0 || !strings.Contains(stderr.String(), "saved") || !strings.Contains(stderr.String(), "8 stages") {
+		panic(stderr.String())
+	}
+	f, errF := os.ReadFile(out)
+	p, errP := os.ReadFile(csv)
+	if err := errors.Join(errF, errP); err != nil {
+		panic(err)
+	}
+	return string(f), string(p)
+})
+
+// exampleFiles writes the example's frontier and profile into a folder.
 func exampleFiles(t testing.TB) (frontier, profile string) {
 	t.Helper()
-	dir := t.TempDir()
-	frontier, profile = filepath.Join(dir, "F.json"), filepath.Join(dir, "P.csv")
-	r := must(t, "frontier", "--example", "-o", frontier, "--write-profile", profile)
-	if r.stdout != "" || !strings.Contains(r.stderr, "saved") || !strings.Contains(r.stderr, "8 stages") {
-		t.Fatalf("frontier --example: %+v", r)
-	}
-	return frontier, profile
+	f, p := makeExample()
+	return writeFile(t, "F.json", f), writeFile(t, "P.csv", p)
 }
 
 func read(t testing.TB, path string) string {
