@@ -53,6 +53,9 @@ func describe(n *kong.Node) *completion.Command {
 
 // values returns the values that a flag or argument can have, where they are few.
 func values(v *kong.Value) []string {
+	if v.Tag.Has("schedules") {
+		return scheduleNames()
+	}
 	if choices := v.Tag.Get("choices"); choices != "" {
 		return strings.Split(choices, ",")
 	}

@@ -386,7 +386,7 @@ func TestVersionAndCompletion(t *testing.T) {
 	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		got := must(t, "completion", shell).stdout
-		for _, want := range []string{"straggler", "verify", "zeus", "schedules show"} {
+		for _, want := range []string{"straggler", "verify", "zeus", "schedules show", "zb-h1"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("the script for %s lacks %s", shell, want)
 			}

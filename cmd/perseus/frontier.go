@@ -25,7 +25,7 @@ type frontierCommand struct {
 
 	WriteProfile string `file:"" placeholder:"P.csv" help:"With --example: also write the synthetic profile, for perseus verify and perseus show."`
 
-	Schedule      string       `group:"The pipeline:" xor:"schedule" placeholder:"1f1b" help:"One of ${schedules}."`
+	Schedule      string       `group:"The pipeline:" xor:"schedule" schedules:"" placeholder:"1f1b" help:"One of ${schedules}."`
 	ScheduleCSV   string       `name:"schedule-csv" group:"The pipeline:" xor:"schedule" file:"" placeholder:"S.csv" help:"Instead of a schedule: what each rank runs, as PyTorch's schedule CSV."`
 	Microbatches  int          `group:"The pipeline:" short:"m" placeholder:"M" help:"Microbatches of an iteration, in one pipeline."`
 	Ranks         int          `group:"The pipeline:" placeholder:"N" help:"Pipeline ranks. Without it, as many as hold the profile's stages."`

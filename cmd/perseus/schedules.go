@@ -51,7 +51,7 @@ func (schedulesListCommand) Run(w *world) error {
 }
 
 type schedulesShowCommand struct {
-	Name string `arg:"" help:"The schedule: ${schedules}."`
+	Name string `arg:"" schedules:"" help:"The schedule: ${schedules}."`
 
 	Ranks        int    `placeholder:"N" help:"Pipeline ranks. What is not given is of a small size that shows the schedule's shape."`
 	Microbatches int    `short:"m" placeholder:"N" help:"Microbatches of an iteration."`

@@ -63,9 +63,12 @@ func mapper[T any](parse func(string) (T, error), expected string) kong.Option {
 
 // variables returns the values that help texts and tags refer to.
 func variables() map[string]string {
-	var names []string
+	return map[string]string{"schedules": strings.Join(scheduleNames(), ", ")}
+}
+
+func scheduleNames() (names []string) {
 	for _, s := range pipeline.Schedules() {
 		names = append(names, s.Name)
 	}
-	return map[string]string{"schedules": strings.Join(names, ", ")}
+	return names
 }
