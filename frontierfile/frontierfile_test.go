@@ -367,3 +367,48 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// large returns a file of the size of 8 ranks and 96 microbatches, in which flows
+// change along a path and some ops change their option.
+func large() *File {
+	const ops, arcs, points = 1536, 3546, 622
+	var b Builder
+	choice, flow := make([]int32, ops), make([]unit.Power, arcs)
+	for p := range points {
+		b.Add(choice, flow)
+		for i := p % 7; i < arcs; i += 5 {
+			flow[i] += unit.Power(1_000_003 + p)
+		}
+		for i := p % 31; i < ops; i += 31 {
+			choice[i] = (choice[i] + 1) % 40
+		}
+	}
+	h := small().Header
+	h.Ops, h.Arcs = ops, arcs
+	return b.File(h, make([]Point, points))
+}
+
+func BenchmarkRead(b *testing.B) {
+	t := text(b, large())
+	b.SetBytes(int64(len(t)))
+	for b.Loop() {
+		read(b, t)
+	}
+}
+
+func BenchmarkWalk(b *testing.B) {
+	f := read(b, text(b, large()))
+	for b.Loop() {
+		for _, err := range f.Walk() {
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+func BenchmarkBuild(b *testing.B) {
+	for b.Loop() {
+		large()
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/perseus-energy/perseus/characterize"
+	"github.com/perseus-energy/perseus/dag"
 	"github.com/perseus-energy/perseus/frontierfile"
 	"github.com/perseus-energy/perseus/pipeline"
 	"github.com/perseus-energy/perseus/unit"
@@ -171,6 +172,97 @@ func TestChangedPoints(t *testing.T) {
 			caught(fmt.Sprintf("flow of point %d at point %d", i-1, i), mixed)
 		}
 	}
+}
+
+// TestForged makes files that are wrong in one way only, and right in all that
+// follows from it.
+func TestForged(t *testing.T) {
+	profile := invented(3)
+	f := made(t, profile, "1f1b", pipeline.Size{Microbatches: 4}, 20*unit.Watt, characterize.Options{})
+	forge := func(what, want string, header func(h *frontierfile.Header), point func(i int, p *frontierfile.Point)) {
+		t.Helper()
+		h := f.Header
+		h.Curves = slices.Clone(h.Curves)
+		header(&h)
+		var points []frontierfile.Point
+		for p, err := range f.Walk() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := *p
+			q.Choice, q.Flow = slices.Clone(p.Choice), slices.Clone(p.Flow)
+			point(len(points), &q)
+			points = append(points, q)
+		}
+		var b frontierfile.Builder
+		for _, p := range slices.Backward(points) {
+			b.Add(p.Choice, p.Flow)
+		}
+		_, err := File(b.File(h, points), profile)
+		var violation *Violation
+		if !errors.As(err, &violation) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", what, err, want)
+		}
+	}
+	same := func(*frontierfile.Header) {}
+	asIs := func(int, *frontierfile.Point) {}
+	forge("flow that ends in an op", "flows into op", same, func(_ int, p *frontierfile.Point) {
+		p.Flow[len(p.Flow)-1]++ // to the sink: neither base nor price is of it
+	})
+	forge("flow without end", "flow", same, func(i int, p *frontierfile.Point) {
+		if i == 0 {
+			for a := range p.Flow {
+				p.Flow[a] = unit.MaxFlow
+			}
+		}
+	})
+	forge("price at t_max", "price_w", same, func(i int, p *frontierfile.Point) {
+		if i == len(f.Points)-1 {
+			p.Price = 1
+		}
+	})
+	forge("a schedule that is too slow", "time_s", same, func(i int, p *frontierfile.Point) {
+		if i == 0 {
+			q := f.Points[1]
+			p.Time, p.Energy, p.Effective = q.Time, q.Energy, q.Effective
+			p.Choice, _ = f.Choice(1)
+		}
+	})
+	forge("a coarse whole", "quantum_w", func(h *frontierfile.Header) { h.Quantum = 1 }, asIs)
+	forge("an option that nothing uses", "options where", func(h *frontierfile.Header) {
+		// Measured, and worse than another: between two useful ones in time.
+		c := &h.Curves[1]
+		all, err := readProfile(string(profile), h.Profile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range all.options[source{c.Stage, c.Instruction}] {
+			o.Effective = dag.Effective(o.Energy, c.BlockingPower, o.Time)
+			last := len(c.Options) - 1
+			if !slices.Contains(c.Options, o) && o.Time > c.Options[last].Time {
+				c.Options = append(slices.Clone(c.Options), c.Options[last])
+				c.Options[last] = o
+				return
+			}
+		}
+		t.Fatal("every option is useful")
+	}, asIs)
+	forge("options in another order", "options[2]: the options are not slowest first", func(h *frontierfile.Header) {
+		h.Curves[2].Options = slices.Clone(h.Curves[2].Options)
+		slices.Reverse(h.Curves[2].Options)
+	}, asIs)
+	forge("an entry twice", "options[1]: no op has these options", func(h *frontierfile.Header) {
+		h.Curves = slices.Insert(h.Curves, 1, h.Curves[0])
+	}, asIs)
+	forge("another order of entries", "not sorted", func(h *frontierfile.Header) { slices.Reverse(h.Curves) }, asIs)
+	forge("an entry too few", "is missing", func(h *frontierfile.Header) { h.Curves = h.Curves[1:] }, asIs)
+	forge("another blocking power", "options: stage 0", func(h *frontierfile.Header) { h.BlockingPower = []unit.Power{1, 1, 1} }, asIs)
+	forge("more power than there is", "add up to more than", func(h *frontierfile.Header) { h.BlockingPower = slices.Repeat([]unit.Power{unit.MaxPower}, 3) }, asIs)
+	forge("unknown unit", "one is unknown", func(h *frontierfile.Header) { h.Profile.TimeUnit = "h" }, asIs)
+	forge("another unit", "", func(h *frontierfile.Header) { h.Profile.TimeUnit = "ms" }, asIs)
+	forge("another profile", "profile.sha256", func(h *frontierfile.Header) { h.Profile.SHA256 = strings.ToUpper(h.Profile.SHA256) }, asIs)
+	forge("an order that its name gives", "has no order of its own", func(h *frontierfile.Header) { h.Order = [][]string{{"0F0"}, {}, {}} }, asIs)
+	forge("a schedule that needs an order", "the file has no order", func(h *frontierfile.Header) { h.Schedule = "zbv" }, asIs)
 }
 
 // TestRandomBytes puts random bytes into random places: what still reads must be
