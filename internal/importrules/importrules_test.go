@@ -43,6 +43,9 @@ var rules = []rule{
 	// The two halves of a problem. They do not know each other.
 	{"profile", core, []string{"unit", "dag"}},
 	{"pipeline", core, []string{"unit", "dag"}},
+	// Where GPUs are, and options of what was not measured. Nor do these two know anything else.
+	{"parallel", pure, nil},
+	{"derive", pure, []string{"unit", "dag"}},
 
 	// The solver. It knows nothing of profiles, pipelines and files.
 	{"frontier", pure, []string{"unit", "dag"}},
@@ -64,7 +67,7 @@ var rules = []rule{
 }
 
 var (
-	solver  = []string{"unit", "dag", "profile", "pipeline", "frontier", "round", "frontierfile", "verify"}
+	solver  = []string{"unit", "dag", "profile", "pipeline", "parallel", "derive", "frontier", "round", "frontierfile", "verify"}
 	library = append(slices.Clone(solver), "characterize", "plan", "simulate", "report")
 )
 
