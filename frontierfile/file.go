@@ -43,6 +43,8 @@ type Header struct {
 	// Ranks is the number of pipeline ranks, Chunks the most stages that a rank
 	// has, and Microbatches that of microbatches in an iteration.
 	Ranks, Chunks, Microbatches int
+	// Group is the group of an interleaved schedule; 0 for all others.
+	Group int
 	// Stages is the number of stages of the model, all chunks together.
 	Stages int
 	// GPUsPerRank is how many GPUs run each op together. The job has
@@ -55,6 +57,7 @@ type Header struct {
 	BlockingPower []unit.Power
 	// Profile names the measurements.
 	Profile Profile
+	Terms
 	Landmarks
 	// LineGap is 0 for the whole frontier, exact between its points. For chosen
 	// points it is how far the straight line between two neighbours may lie above
@@ -67,7 +70,7 @@ type Header struct {
 	// power.
 	Curves []Curve
 	// Order is the order of actions, rank by rank, written as in "0F0"; nil for a
-	// schedule that its name and the sizes describe.
+	// schedule that its name and the sizes describe, and for a graph.
 	Order [][]string
 }
 
@@ -102,6 +105,12 @@ type Curve struct {
 	Stage         int
 	Instruction   string
 	BlockingPower unit.Power
+	// SecondStage is the stage of the backward of an overlapped pair, 0 for all else.
+	SecondStage int
+	// CapMHz is the highest clock that the options may have; 0 for no limit.
+	CapMHz int32
+	// Factors are those of the op's microbatch or its own; 0 stands for One.
+	Factors Factors
 	// Options is the Pareto front, slowest first: a choice is an index in it.
 	// Effective energies are computed, not written.
 	Options []dag.Option
@@ -131,8 +140,8 @@ type Point struct {
 	Flow   []unit.Power
 }
 
-// Curve returns the index in h.Curves of an instruction of a stage on GPUs that
-// wait at the power blocking, or −1.
+// Curve returns the index in h.Curves of the first entry of an instruction of a
+// stage on GPUs that wait at the power blocking, or −1.
 func (h *Header) Curve(stage int, instruction string, blocking unit.Power) int {
 	for i := range h.Curves {
 		c := &h.Curves[i]

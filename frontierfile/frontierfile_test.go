@@ -174,7 +174,7 @@ func TestReadErrors(t *testing.T) {
 		{"negative price", change(`"price_w":40`, `"price_w":-40`), `points[0].price_w: -40 is outside 0 …`},
 		{"exponent beyond range", change(`"price_w":40`, `"price_w":4e300`), `out of range`},
 		{"fraction of a count", change(`"ranks":1`, `"ranks":1.5`), "ranks: 1.5 has more than 0 decimals"},
-		{"negative count", change(`"ranks":1`, `"ranks":-1`), "ranks: -1 is outside 1 … 16777216"},
+		{"negative count", change(`"ranks":1`, `"ranks":-1`), "ranks: -1 is outside 0 … 16777216"},
 		{"too many ops", change(`"ops":2`, `"ops":99999999999`), "ops: 99999999999 is outside"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

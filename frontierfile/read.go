@@ -133,13 +133,14 @@ func (p *parser) survey() (format string, points int) {
 
 func (p *parser) header(h *Header) {
 	times := func(t *unit.Time) func() { return func() { *t = p.time(unit.MaxMakespan) } }
-	count := func(n *int, least, most int64) func() { return func() { *n = int(p.integer(least, most)) } }
-	p.object(
+	count := p.count
+	p.object(append(p.terms(&h.Terms),
 		fieldReader{name: "format", read: func() { p.string() }},
 		fieldReader{name: "schedule", read: func() { h.Schedule = p.string() }},
-		fieldReader{name: "ranks", read: count(&h.Ranks, 1, maxOps)},
+		fieldReader{name: "ranks", read: count(&h.Ranks, 0, maxOps)},
 		fieldReader{name: "chunks", read: count(&h.Chunks, 1, maxOps)},
 		fieldReader{name: "microbatches", read: count(&h.Microbatches, 1, maxOps)},
+		fieldReader{name: "group_size", read: count(&h.Group, 1, maxOps), optional: true},
 		fieldReader{name: "stages", read: count(&h.Stages, 1, maxOps)},
 		fieldReader{name: "gpus_per_rank", read: count(&h.GPUsPerRank, 1, maxOps)},
 		fieldReader{name: "ops", read: count(&h.Ops, 1, maxOps)},
@@ -158,7 +159,7 @@ func (p *parser) header(h *Header) {
 		fieldReader{name: "order", read: func() { p.order(h) }, optional: true},
 		fieldReader{name: "options", read: func() { p.array(func(int) { p.curve(h) }) }},
 		fieldReader{name: "points", read: p.skip},
-	)
+	)...)
 }
 
 func (p *parser) profile(f *Profile) {
@@ -185,6 +186,10 @@ func (p *parser) curve(h *Header) {
 		fieldReader{name: "stage", read: func() { c.Stage = int(p.integer(0, maxOps)) }},
 		fieldReader{name: "instruction", read: func() { c.Instruction = p.string() }},
 		fieldReader{name: "blocking_power_w", read: func() { c.BlockingPower = p.power(unit.MaxPower) }},
+		fieldReader{name: "second_stage", read: p.count(&c.SecondStage, 0, maxOps), optional: true},
+		fieldReader{name: "cap_mhz", read: func() { c.CapMHz = int32(p.integer(1, math.MaxInt32)) }, optional: true},
+		fieldReader{name: "time_factor", read: func() { c.Factors.Time = p.factor() }, optional: true},
+		fieldReader{name: "energy_factor", read: func() { c.Factors.Energy = p.factor() }, optional: true},
 		fieldReader{name: "options", read: func() {
 			p.array(func(int) {
 				var o dag.Option

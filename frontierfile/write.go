@@ -62,6 +62,9 @@ func (o *output) header(h *Header) {
 	o.value("ranks", h.Ranks)
 	o.value("chunks", h.Chunks)
 	o.value("microbatches", h.Microbatches)
+	if h.Group != 0 {
+		o.value("group_size", h.Group)
+	}
 	o.value("stages", h.Stages)
 	o.value("gpus_per_rank", h.GPUsPerRank)
 	o.value("ops", h.Ops)
@@ -74,6 +77,7 @@ func (o *output) header(h *Header) {
 		FrequencyUnit string `json:"frequency_unit"`
 		SkippedRows   int    `json:"skipped_rows"`
 	}(h.Profile))
+	o.terms(&h.Terms)
 	o.value("t_min_s", h.TMin)
 	o.value("t_max_s", h.TMax)
 	o.value("least_energy_time_s", h.LeastEnergyTime)
@@ -101,6 +105,18 @@ func (o *output) header(h *Header) {
 func (o *output) curve(c *Curve) {
 	b := fmt.Appendf(o.buf[:0], "\n{\"stage\":%d,\"instruction\":%s,\"blocking_power_w\":", c.Stage, quote(c.Instruction))
 	b = appendDecimal(b, int64(c.BlockingPower), 6)
+	if c.Instruction == overlap {
+		b = fmt.Appendf(b, ",\"second_stage\":%d", c.SecondStage)
+	}
+	if c.CapMHz != 0 {
+		b = fmt.Appendf(b, ",\"cap_mhz\":%d", c.CapMHz)
+	}
+	if f := c.Factors.Time; f != 0 && f != One {
+		b = fmt.Appendf(b, ",\"time_factor\":%v", f)
+	}
+	if f := c.Factors.Energy; f != 0 && f != One {
+		b = fmt.Appendf(b, ",\"energy_factor\":%v", f)
+	}
 	b = append(b, `,"options":[`...)
 	for i, option := range c.Options {
 		if i > 0 {
