@@ -59,7 +59,8 @@ var rules = []rule{
 	{"characterize", core, solver},
 	{"plan", core, append(slices.Clone(solver), "characterize")},
 	{"simulate", core, append(slices.Clone(solver), "characterize", "plan")},
-	{"report", core, append(slices.Clone(solver), "characterize", "plan", "simulate")},
+	{"baseline", core, append(slices.Clone(solver), "characterize", "plan", "simulate")},
+	{"report", core, append(slices.Clone(solver), "characterize", "plan", "simulate", "baseline")},
 
 	// The edges import the core, never the reverse.
 	{"internal", edge, library},
@@ -68,7 +69,7 @@ var rules = []rule{
 
 var (
 	solver  = []string{"unit", "dag", "profile", "pipeline", "parallel", "derive", "frontier", "round", "frontierfile", "verify"}
-	library = append(slices.Clone(solver), "characterize", "plan", "simulate", "report")
+	library = append(slices.Clone(solver), "characterize", "plan", "simulate", "baseline", "report")
 )
 
 // forbidden lists the imports from outside this module that a kind must not have. A name that ends in a slash stands
