@@ -43,6 +43,7 @@ type chooser struct {
 	blocking unit.Power
 	opt      Options
 	spacing  frontierfile.Ratio // least distance of lines between candidates
+	few      int
 
 	candidates []candidate
 	segments   int // walked until now
@@ -58,20 +59,23 @@ type chooser struct {
 	spare       *frontier.Solution
 }
 
-// fewSegments is up to how many segments every solution is taken, which costs O(ops +
-// arcs), to have it where the next breakpoint shows that it is needed. Where there
-// are more, neighbours differ so little that any will do.
-const fewSegments = 2000
+// fewSegments returns up to how many segments every solution is taken, which costs
+// O(ops + arcs), to have it where the next breakpoint shows that it is needed.
+// Where there are more, neighbours differ so little that any will do.
+func fewSegments(g *dag.Graph) int {
+	const numbers = 100_000_000 // copied in about a tenth of a second
+	return numbers / (g.Ops + len(g.Arcs))
+}
 
 // choose walks the frontier of p, which may be coarse, and returns the chosen
 // breakpoints, slowest first, the one at t_max left out: as few as keep the lines
 // between them within opt.Epsilon, or opt.Points, spread so that the largest
 // distance of a line is small. t_min, t_max and the time of the least energy are
 // always among them; all says that they are all there are. spacing is how far
-// apart candidates are at least. It fails where ctx ends, or where candidates
+// apart candidates are at least, few see fewSegments. It fails where ctx ends, or where candidates
 // would take more memory than there may be.
-func choose(ctx context.Context, p *dag.Problem, l frontierfile.Landmarks, opt Options, spacing frontierfile.Ratio) (chosen []candidate, all bool, err error) {
-	c := chooser{blocking: p.BlockingPower, opt: opt, spacing: spacing}
+func choose(ctx context.Context, p *dag.Problem, l frontierfile.Landmarks, opt Options, spacing frontierfile.Ratio, few int) (chosen []candidate, all bool, err error) {
+	c := chooser{blocking: p.BlockingPower, opt: opt, spacing: spacing, few: few}
 	start := make([]unit.Time, p.Graph.Ops)
 	slowest := p.Evaluate(start, func(op int32) dag.Option { return p.Curve(op).Slowest() })
 	c.now = candidate{time: l.TMax, certificate: certificate{base: slowest.Effective}}
@@ -115,8 +119,8 @@ func (c *chooser) step(s *frontier.Segment, own certificate, last bool) {
 
 	crossing := own.price > c.blocking && c.before.certificate.price <= c.blocking
 	// Breakpoints just before the price of waiting are kept, to have the last.
-	near := own.price <= c.blocking && own.price+200*(own.price/unit.Power(c.segments)) >= c.blocking
-	if c.segments <= fewSegments || near || last {
+	near := own.price <= c.blocking && own.price+50*(own.price/unit.Power(c.segments)) >= c.blocking
+	if c.segments <= c.few || near || last {
 		c.fill(s)
 	}
 	if crossing && c.before.time != latest.time {
@@ -138,7 +142,7 @@ func (c *chooser) step(s *frontier.Segment, own certificate, last bool) {
 // of the breakpoint before, if it can, else of the present one.
 func (c *chooser) measure(s *frontier.Segment) {
 	latest := &c.candidates[len(c.candidates)-1]
-	if c.segments > fewSegments {
+	if c.segments > c.few {
 		// Distances grow with the square of steps: measure at 1, 2, …, 5, 6, 8, 10.
 		c.check = c.segments + 1 + (c.segments-c.since)/5
 	}

@@ -29,14 +29,11 @@ func synthetic(t testing.TB, ranks, microbatches int) (Job, []byte) {
 	return NewJob(p, profile.Units{}, o, 84*unit.Watt), text.Bytes()
 }
 
-// TestCoarse has frontiers of chosen points of coarse problems verified, with
-// more breakpoints than fewSegments and with fewer.
+// TestCoarse has frontiers of chosen points of coarse problems verified, with each
+// breakpoint's solution taken and with few.
 func TestCoarse(t *testing.T) {
-	for _, size := range [][2]int{{3, 5}, {10, 20}} {
+	for few, size := range map[int][2]int{1 << 20: {3, 5}, 0: {4, 7}, 100: {8, 12}} {
 		j, text := synthetic(t, size[0], size[1])
-		if whole := run(t, j, Options{}); len(whole.Points) > fewSegments != (size[0] > 3) {
-			t.Errorf("%v has %d points", size, len(whole.Points))
-		}
 		for _, opt := range []Options{{Points: 12}, {Points: 50}, {Epsilon: 200_000}, {Points: 5, Epsilon: 100}} {
 			for _, quantum := range []unit.Power{0, 100_000, 8 * unit.Watt, 60 * unit.Watt} {
 				p, h, err := j.problem()
@@ -44,11 +41,11 @@ func TestCoarse(t *testing.T) {
 					t.Fatal(err)
 				}
 				h.Landmarks = landmarks(p)
-				f, err := few(context.Background(), p, h, opt, quantum)
+				f, err := chosenPoints(context.Background(), p, h, opt, quantum, few)
 				if err != nil {
 					t.Fatal(err)
 				}
-				name := fmt.Sprintf("%v points %d epsilon %v quantum %v", size, opt.Points, opt.Epsilon, quantum)
+				name := fmt.Sprintf("%v few %d points %d epsilon %v quantum %v", size, few, opt.Points, opt.Epsilon, quantum)
 				if opt.Points == 0 && f.Header.LineGap > opt.Epsilon+1 {
 					t.Errorf("%s: lines off by %v", name, f.Header.LineGap)
 				}

@@ -52,18 +52,18 @@ func Run(ctx context.Context, job Job, opt Options) (*frontierfile.File, error) 
 	if opt.Points == 0 && opt.Epsilon == 0 {
 		return collect(ctx, &collector{problem: p, whole: true}, h, segments(p), opt.Progress)
 	}
-	return few(ctx, p, h, opt, quantumFor(p, opt.Epsilon))
+	return chosenPoints(ctx, p, h, opt, quantumFor(p, opt.Epsilon), fewSegments(p.Graph))
 }
 
-// few returns a frontier of chosen points. It takes the problem coarser by quantum,
+// chosenPoints returns a frontier of chosen points. It takes the problem coarser by quantum,
 // and where that does not come within opt.Epsilon, less so.
-func few(ctx context.Context, p *dag.Problem, h frontierfile.Header, opt Options, quantum unit.Power) (*frontierfile.File, error) {
+func chosenPoints(ctx context.Context, p *dag.Problem, h frontierfile.Header, opt Options, quantum unit.Power, few int) (*frontierfile.File, error) {
 	for spacing := opt.Epsilon / 4; ; spacing /= 4 {
 		lines := opt
 		if quantum > 0 {
 			lines.Epsilon -= opt.Epsilon / 4 // which is left for being coarse
 		}
-		chosen, all, err := choose(ctx, frontier.Coarsen(p, quantum), h.Landmarks, lines, spacing)
+		chosen, all, err := choose(ctx, frontier.Coarsen(p, quantum), h.Landmarks, lines, spacing, few)
 		if err != nil {
 			return nil, err
 		}
@@ -95,7 +95,7 @@ func quantumFor(p *dag.Problem, epsilon frontierfile.Ratio) unit.Power {
 	case vertices < many:
 		return 0
 	case epsilon == 0:
-		return unit.Watt
+		return unit.Watt / 2
 	}
 	// With measured profiles being coarse takes about a quarter of epsilon.
 	const watts = 16_000
