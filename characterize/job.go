@@ -9,6 +9,7 @@ import (
 	"github.com/perseus-energy/perseus/dag"
 	"github.com/perseus-energy/perseus/frontierfile"
 	"github.com/perseus-energy/perseus/pipeline"
+	"github.com/perseus-energy/perseus/pipeline/dagfile"
 	"github.com/perseus-energy/perseus/profile"
 	"github.com/perseus-energy/perseus/unit"
 )
@@ -32,6 +33,11 @@ type Job struct {
 	GPUsPerRank int
 	// BlockingPower is what the GPUs of each rank draw together while they wait.
 	BlockingPower []unit.Power
+	// Terms are what the job has besides; those of a graph are made from Graph.
+	Terms frontierfile.Terms
+	// Graph is the job where it is no pipeline; then all fields but Profile stay
+	// empty.
+	Graph *dagfile.File
 }
 
 // NewJob returns the job of running the order on GPUs that were profiled, each
@@ -60,15 +66,18 @@ func NewJob(p *profile.Profile, units profile.Units, order *pipeline.Order, bloc
 
 // problem returns the job's problem and the header that describes it.
 func (j *Job) problem() (*dag.Problem, frontierfile.Header, error) {
+	if j.Graph != nil {
+		return j.graphProblem()
+	}
 	o := j.Order
 	h := frontierfile.Header{
 		Schedule: o.Schedule,
-		Ranks:    len(o.Ranks), Chunks: chunks(o), Microbatches: o.Size.Microbatches,
+		Ranks:    len(o.Ranks), Chunks: chunks(o), Microbatches: o.Size.Microbatches, Group: o.Size.Group,
 		Stages: o.Stages, GPUsPerRank: j.GPUsPerRank,
-		BlockingPower: j.BlockingPower, Profile: j.Profile,
+		BlockingPower: j.BlockingPower, Profile: j.Profile, Terms: j.Terms,
 	}
 	// Package verify derives these two by itself; the others it takes from here.
-	if o.Schedule != "gpipe" && o.Schedule != "1f1b" {
+	if o.Schedule != "gpipe" && o.Schedule != "1f1b" || len(j.Terms.Fixed) > 0 {
 		h.Order = o.ToActions()
 	}
 	if len(j.BlockingPower) != len(o.Ranks) {
@@ -80,40 +89,68 @@ func (j *Job) problem() (*dag.Problem, frontierfile.Header, error) {
 	if n := j.Measurements.Stages(); n != o.Stages {
 		return nil, h, fmt.Errorf("the profile has %d stages and the schedule %d: ranks are stages / chunks", n, o.Stages)
 	}
-	g, err := o.Graph()
+	g, ofOp, err := keyed(o, &h)
 	if err != nil {
 		return nil, h, err
 	}
 	h.Ops, h.Arcs = g.Ops, len(g.Arcs)
-
-	keys := map[key]int32{}
-	for rank, a := range o.All() {
-		keys[keyOf(a, j.BlockingPower[rank])] = 0
+	derived, err := rules(&h.Terms)
+	if err != nil {
+		return nil, h, err
 	}
-	sorted := slices.SortedFunc(maps.Keys(keys), func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(a.instruction, b.instruction), cmp.Compare(a.blocking, b.blocking))
-	})
+
+	index := map[frontierfile.Key]int32{}
+	for _, k := range ofOp {
+		index[k] = 0
+	}
+	sorted := slices.SortedFunc(maps.Keys(index), frontierfile.Key.Compare)
 	curves := make([]dag.Curve, len(sorted))
 	for i, k := range sorted {
-		keys[k] = int32(i)
-		measured, err := j.Measurements.Options(int(k.stage), k.instruction)
+		index[k] = int32(i)
+		options, err := j.options(k, derived)
 		if err != nil {
 			return nil, h, err
 		}
-		if curves[i], err = dag.NewCurve(measured, k.blocking); err != nil {
+		if curves[i], err = dag.NewCurve(options, k.BlockingPower); err != nil {
 			return nil, h, fmt.Errorf("%v: %w", k, err)
 		}
-		h.Curves = append(h.Curves, frontierfile.Curve{
-			Stage: int(k.stage), Instruction: k.instruction, BlockingPower: k.blocking,
-			Options: curves[i].Options, Top: curves[i].Top,
-		})
+		h.Curves = append(h.Curves, frontierfile.NewCurve(k, &curves[i]))
 	}
-	ofOp := make([]int32, 0, g.Ops)
-	for rank, a := range o.All() {
-		ofOp = append(ofOp, keys[keyOf(a, j.BlockingPower[rank])])
+	curveOf := make([]int32, len(ofOp))
+	for op, k := range ofOp {
+		curveOf[op] = index[k]
 	}
-	p, err := dag.NewProblem(g, curves, ofOp, sum(j.BlockingPower))
+	p, err := dag.NewProblem(g, curves, curveOf, sum(j.BlockingPower))
 	return p, h, err
+}
+
+// keyed returns the graph of an order, with transfers if the header's terms have
+// any, and the key of each op's options.
+func keyed(o *pipeline.Order, h *frontierfile.Header) (*dag.Graph, []frontierfile.Key, error) {
+	k, err := newKeys(&h.Terms, h.BlockingPower, o.Size.Microbatches)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := k.check(o); err != nil {
+		return nil, nil, err
+	}
+	var g *dag.Graph
+	if h.TransferTime > 0 {
+		g, _, err = o.GraphWithTransfers()
+	} else {
+		g, err = o.Graph()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	ofOp := make([]frontierfile.Key, 0, g.Ops)
+	for rank, a := range o.All() {
+		ofOp = append(ofOp, k.of(rank, a))
+	}
+	for len(ofOp) < g.Ops {
+		ofOp = append(ofOp, transfer())
+	}
+	return g, ofOp, nil
 }
 
 // chunks returns the most stages that a rank of o has.

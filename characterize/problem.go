@@ -19,6 +19,9 @@ func Problem(h *frontierfile.Header) (*dag.Problem, *pipeline.Order, error) {
 	if len(h.BlockingPower) != h.Ranks {
 		return nil, nil, fmt.Errorf("blocking_power_w: %d values for %d ranks", len(h.BlockingPower), h.Ranks)
 	}
+	if h.Graph != nil {
+		return graphOf(h)
+	}
 	if int64(h.Stages)*int64(h.Microbatches) > int64(h.Ops) {
 		return nil, nil, fmt.Errorf("ops: %d are not enough for %d stages and %d microbatches", h.Ops, h.Stages, h.Microbatches)
 	}
@@ -26,7 +29,10 @@ func Problem(h *frontierfile.Header) (*dag.Problem, *pipeline.Order, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	g, err := order.Graph()
+	if n := len(order.Ranks); n != h.Ranks {
+		return nil, nil, fmt.Errorf("ranks: the header has %d, but the schedule makes it %d", h.Ranks, n)
+	}
+	g, ofOp, err := keyed(order, h)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -34,7 +40,6 @@ func Problem(h *frontierfile.Header) (*dag.Problem, *pipeline.Order, error) {
 		field     string
 		have, say int
 	}{
-		{"ranks", len(order.Ranks), h.Ranks},
 		{"stages", order.Stages, h.Stages},
 		{"ops", g.Ops, h.Ops},
 		{"arcs", len(g.Arcs), h.Arcs},
@@ -43,27 +48,31 @@ func Problem(h *frontierfile.Header) (*dag.Problem, *pipeline.Order, error) {
 			return nil, nil, fmt.Errorf("%s: the header has %d, but the schedule makes it %d", n.field, n.say, n.have)
 		}
 	}
+	p, err := tabled(h, g, ofOp)
+	return p, order, err
+}
+
+// tabled returns the problem of a graph whose ops have the given keys in the
+// header's option table.
+func tabled(h *frontierfile.Header, g *dag.Graph, ofOp []frontierfile.Key) (*dag.Problem, error) {
 	curves := make([]dag.Curve, len(h.Curves))
+	byKey := make(map[frontierfile.Key]int32, len(h.Curves))
 	for i := range h.Curves {
+		var err error
 		if curves[i], err = curveOf(&h.Curves[i]); err != nil {
-			return nil, nil, fmt.Errorf("options[%d]: %w", i, err)
+			return nil, fmt.Errorf("options[%d]: %w", i, err)
 		}
+		byKey[h.Curves[i].Key()] = int32(i)
 	}
-	byKey := make(map[key]int32, len(h.Curves))
-	for i, c := range h.Curves {
-		byKey[key{int32(c.Stage), c.Instruction, c.BlockingPower}] = int32(i)
-	}
-	ofOp := make([]int32, 0, g.Ops)
-	for rank, a := range order.All() {
-		k := keyOf(a, h.BlockingPower[rank])
+	index := make([]int32, len(ofOp))
+	for op, k := range ofOp {
 		i, ok := byKey[k]
 		if !ok {
-			return nil, nil, fmt.Errorf("options: those of %v are missing", k)
+			return nil, fmt.Errorf("options: those of %v are missing", k)
 		}
-		ofOp = append(ofOp, i)
+		index[op] = i
 	}
-	p, err := dag.NewProblem(g, curves, ofOp, sum(h.BlockingPower))
-	return p, order, err
+	return dag.NewProblem(g, curves, index, sum(h.BlockingPower))
 }
 
 // orderOf returns the order that a header describes.
@@ -72,7 +81,7 @@ func orderOf(h *frontierfile.Header) (*pipeline.Order, error) {
 		return pipeline.FromActions(h.Order)
 	}
 	return pipeline.Build(h.Schedule, pipeline.Size{
-		Ranks: h.Ranks, Chunks: h.Chunks, Microbatches: h.Microbatches,
+		Ranks: h.Ranks, Chunks: h.Chunks, Microbatches: h.Microbatches, Group: h.Group,
 	})
 }
 
@@ -84,21 +93,6 @@ func curveOf(c *frontierfile.Curve) (dag.Curve, error) {
 		err = fmt.Errorf("not the Pareto front of an op with the option of its highest clock on top")
 	}
 	return curve, err
-}
-
-// key tells curves apart.
-type key struct {
-	stage       int32
-	instruction string
-	blocking    unit.Power
-}
-
-func keyOf(a pipeline.Action, blocking unit.Power) key {
-	return key{a.Stage, a.Kind.Instruction(), blocking}
-}
-
-func (k key) String() string {
-	return fmt.Sprintf("stage %d, %s, on GPUs that wait at %v", k.stage, k.instruction, k.blocking)
 }
 
 func sum(powers []unit.Power) (total unit.Power) {

@@ -40,6 +40,8 @@ type Op struct {
 	Name string
 	// Resource is an index of File.Resources, or −1 for an op that occupies none.
 	Resource int
+	// Curve is the name of the curve that the op shares; empty for options of its own.
+	Curve string
 }
 
 // File is what a file says.
@@ -278,7 +280,10 @@ func (raw *fileJSON) file() (*File, error) {
 		if err := ops.add(o.Name, i); err != nil {
 			return nil, err
 		}
-		op := Op{o.Name, -1}
+		op := Op{Name: o.Name, Resource: -1}
+		if o.Curve != nil {
+			op.Curve = *o.Curve
+		}
 		if o.Resource != nil {
 			at, err := resources.find(*o.Resource)
 			if err != nil {
