@@ -10,6 +10,7 @@ package round
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/perseus-energy/perseus/dag"
 	"github.com/perseus-energy/perseus/frontier"
@@ -19,8 +20,8 @@ import (
 // Effort says how much work to spend on one schedule.
 type Effort uint8
 
-// The efforts. Fast takes about 0.2 µs an op, Normal up to a second or three,
-// Best tens of seconds.
+// The efforts. Fast takes about 0.1 µs an op; on two cores Normal takes half a
+// second for 200 ops and two for 1,500, Best fifteen times as long.
 const (
 	Fast Effort = iota
 	Normal
@@ -81,5 +82,24 @@ func (r *Rounder) Round(s *frontier.Solution, e Effort, into []int32) (choice []
 	}
 	choice = into[:r.p.Graph.Ops]
 	r.fast(s, choice)
+	if e == Fast || r.p.Graph.Ops == 0 || !complete(r.p, s) || r.makespan(choice) > s.Time {
+		return choice
+	}
+	better := slices.Clone(choice)
+	search(r.p, s, budgetOf(len(better), e), better)
+	if r.makespan(better) <= s.Time {
+		copy(choice, better)
+	}
 	return choice
+}
+
+// complete says whether s has the sizes of a solution of p, and no negative flow.
+func complete(p *dag.Problem, s *frontier.Solution) bool {
+	ops := p.Graph.Ops
+	return len(s.Start) == ops && len(s.Duration) == ops && len(s.Flow) == len(p.Graph.Arcs) &&
+		(len(s.Flow) == 0 || slices.Min(s.Flow) >= 0)
+}
+
+func (r *Rounder) makespan(choice []int32) unit.Time {
+	return r.p.Graph.Starts(r.start, func(op int32) unit.Time { return r.p.Curve(op).Options[choice[op]].Time })
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// efforts are all there are.
 var efforts = []round.Effort{round.Fast, round.Normal, round.Best}
 
 // problem draws a small graph with curves of any shape: single options, zero
@@ -87,15 +88,21 @@ func TestRoundKeepsTime(t *testing.T) {
 		}
 		base, price := p.Bound(r.Flow)
 		bound := base.Sub(unit.Product(price, asked))
-		for _, e := range efforts {
-			choice := round.Round(p, solution(r), e)
+		choice := round.Round(p, solution(r), round.Fast)
+		cost := evaluate(p, choice).Effective
+		for _, budget := range []int64{0, 20_000} {
+			round.Search(p, solution(r), budget, choice)
 			c := evaluate(p, choice)
 			if c.Time > asked {
-				t.Fatalf("%v: a schedule of %v where %v was asked for", e, c.Time, asked)
+				t.Fatalf("budget %d: a schedule of %v where %v was asked for", budget, c.Time, asked)
 			}
 			if c.Effective.Cmp(bound) < 0 {
-				t.Fatalf("%v: %v below the bound %v", e, c.Effective, bound)
+				t.Fatalf("budget %d: %v below the bound %v", budget, c.Effective, bound)
 			}
+			if c.Effective.Cmp(cost) > 0 {
+				t.Fatalf("more effort makes it worse: %v after %v", c.Effective, cost)
+			}
+			cost = c.Effective
 		}
 	})
 }
@@ -111,11 +118,17 @@ func TestRoundKeepsTimeForAnySolution(t *testing.T) {
 			anyTime := rapid.Map(rapid.Int64Range(-10, int64(most)+10), func(v int64) unit.Time { return unit.Time(v) })
 			s.Start = rapid.SliceOfN(anyTime, p.Graph.Ops, p.Graph.Ops).Draw(t, "start")
 			s.Duration = rapid.SliceOfN(anyTime, p.Graph.Ops, p.Graph.Ops).Draw(t, "duration")
-			s.Flow = make([]unit.Power, len(p.Graph.Arcs))
+			anyFlow := rapid.Map(rapid.Int64Range(0, 1<<40), func(v int64) unit.Power { return unit.Power(v) })
+			s.Flow = rapid.SliceOfN(anyFlow, len(p.Graph.Arcs), len(p.Graph.Arcs)).Draw(t, "flow")
 		}
-		for _, e := range efforts {
-			if c := evaluate(p, round.Round(p, s, e)); c.Time > max(asked, least) {
-				t.Fatalf("%v: a schedule of %v where %v was asked for and %v is possible", e, c.Time, asked, least)
+		choice := round.Round(p, s, round.Fast)
+		if c := evaluate(p, choice); c.Time > max(asked, least) {
+			t.Fatalf("a schedule of %v where %v was asked for and %v is possible", c.Time, asked, least)
+		}
+		if s.Start != nil && asked >= least {
+			round.Search(p, s, 5_000, choice)
+			if c := evaluate(p, choice); c.Time > asked {
+				t.Fatalf("after a search, a schedule of %v where %v was asked for", c.Time, asked)
 			}
 		}
 	})
