@@ -8,6 +8,7 @@ import (
 	"github.com/perseus-energy/perseus/derive"
 	"github.com/perseus-energy/perseus/frontierfile"
 	"github.com/perseus-energy/perseus/pipeline"
+	"github.com/perseus-energy/perseus/profile"
 	"github.com/perseus-energy/perseus/unit"
 )
 
@@ -241,4 +242,46 @@ func rules(t *frontierfile.Terms) ([]derive.Rule, error) {
 		all = append(all, r)
 	}
 	return all, nil
+}
+
+// Alike returns the measurements of gpus GPUs that run each op together, each of
+// which takes the time and uses the energy of m's one.
+func Alike(m Measurements, gpus int) Measurements { return alike{m, gpus} }
+
+type alike struct {
+	Measurements
+	gpus int
+}
+
+func (a alike) Options(stage int, instruction string) ([]dag.Option, error) {
+	options, err := a.Measurements.Options(stage, instruction)
+	options = slices.Clone(options)
+	for i := range options {
+		// Out of range stays so; NewCurve refuses it.
+		if e := &options[i].Energy; *e > unit.MaxOpEnergy/unit.Energy(a.gpus) {
+			*e = 2 * unit.MaxOpEnergy
+		} else {
+			*e *= unit.Energy(a.gpus)
+		}
+	}
+	return options, err
+}
+
+// Remeasured returns all options of entry i of a header's table, useful or not, as
+// they follow from measurements of another time: derived, scaled and capped as the
+// header says. It fails as Run does.
+func Remeasured(h *frontierfile.Header, i int, m Measurements) ([]dag.Option, error) {
+	k := h.Curves[i].Key()
+	if h.Graph != nil {
+		return nil, fmt.Errorf("%v: a graph has no profile", k)
+	}
+	derived, err := rules(&h.Terms)
+	if err != nil {
+		return nil, err
+	}
+	if p, ok := m.(*profile.Profile); ok && p.GPUsPerStage == 1 && h.GPUsPerRank > 1 {
+		m = Alike(m, h.GPUsPerRank)
+	}
+	j := Job{Measurements: m, Terms: h.Terms}
+	return j.options(k, derived)
 }

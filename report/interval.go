@@ -149,7 +149,7 @@ func newEnsemble(f *frontierfile.File, rows []Saving, measured characterize.Meas
 func (e *ensemble) draw(p characterize.Measurements) error {
 	for i := range e.header.Curves {
 		c := &e.header.Curves[i]
-		options, err := p.Options(c.Stage, c.Instruction)
+		options, err := characterize.Remeasured(e.header, i, p)
 		if err != nil {
 			return err
 		}

@@ -52,6 +52,12 @@ func Order(schedule string, size pipeline.Size, stages int) (*pipeline.Order, er
 // what one GPU draws while it waits: one value for all, or one for each rank.
 // units are those with which the profile was read.
 func New(p *profile.Profile, units profile.Units, o *pipeline.Order, blocking []unit.Power) (characterize.Job, error) {
+	return newJob(p, units, o, blocking, p.GPUsPerStage)
+}
+
+// newJob is New for gpus GPUs a rank: those of the profile, or as many like the
+// profile's one.
+func newJob(p *profile.Profile, units profile.Units, o *pipeline.Order, blocking []unit.Power, gpus int) (characterize.Job, error) {
 	ranks := len(o.Ranks)
 	switch {
 	case o.Stages != p.Stages():
@@ -61,17 +67,18 @@ func New(p *profile.Profile, units profile.Units, o *pipeline.Order, blocking []
 	case len(blocking) > 1 && len(blocking) != ranks:
 		return characterize.Job{}, fmt.Errorf("%d blocking powers for %d ranks: give one for all, or one for each rank", len(blocking), ranks)
 	}
-	most := unit.MaxPower / unit.Power(ranks*p.GPUsPerStage)
+	most := unit.MaxPower / unit.Power(ranks*gpus)
 	for _, b := range blocking {
 		if b < 0 || b > most {
 			return characterize.Job{}, fmt.Errorf("blocking power %v of a GPU: expected 0W to %v", b, most)
 		}
 	}
 	job := characterize.NewJob(p, units, o, blocking[0])
-	if len(blocking) > 1 {
-		for rank, b := range blocking {
-			job.BlockingPower[rank] = b * unit.Power(p.GPUsPerStage)
-		}
+	if gpus != p.GPUsPerStage {
+		job.Measurements, job.GPUsPerRank = characterize.Alike(p, gpus), gpus
+	}
+	for rank := range job.BlockingPower {
+		job.BlockingPower[rank] = blocking[min(rank, len(blocking)-1)] * unit.Power(gpus)
 	}
 	return job, nil
 }
