@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // WriteCSV writes the plan as a table with a header line, one op a line, rank by
@@ -21,7 +22,7 @@ func (p *Plan) WriteCSV(w io.Writer) error {
 			line = append(line, ',')
 			line = strconv.AppendInt(line, int64(o.Microbatch), 10)
 			line = append(line, ',')
-			line = append(line, o.Instruction...)
+			line = append(line, quoted(o.Instruction)...)
 			line = append(line, ',')
 			line = strconv.AppendInt(line, int64(o.Knobs.ClockMHz), 10)
 			line = append(line, ',')
@@ -35,6 +36,15 @@ func (p *Plan) WriteCSV(w io.Writer) error {
 		}
 	}
 	return out.Flush()
+}
+
+// quoted returns a field as CSV writes it (RFC 4180): the names of the ops of a
+// job that is no pipeline may be any.
+func quoted(s string) string {
+	if !strings.ContainsAny(s, ",\"\r\n") && strings.TrimSpace(s) == s {
+		return s
+	}
+	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 }
 
 // decimal returns a quantity as an exact decimal number without its unit.

@@ -37,7 +37,7 @@ func literalPlan() *Plan {
 				{Stage: 0, Microbatch: 0, Instruction: "backward", Knobs: dag.Knobs{ClockMHz: 210}, Start: 2*unit.Second - 1, Time: unit.Second, Energy: -1},
 			},
 			{
-				{Stage: 1, Microbatch: 0, Instruction: "overlap", Knobs: dag.Knobs{}, Start: unit.Second, Time: unit.Second - 1, Energy: unit.Joule / 8},
+				{Stage: 1, Microbatch: 0, Instruction: "it's \\ \"odd\",\nλ", Knobs: dag.Knobs{}, Start: unit.Second, Time: unit.Second - 1, Energy: unit.Joule / 8},
 			},
 			{},
 		},
@@ -47,7 +47,7 @@ func literalPlan() *Plan {
 func examplePlan(t *testing.T) *Plan {
 	t.Helper()
 	f := exampleFrontier(t)
-	p, err := planner(t, f).Make(Request{Goal: Straggler, Factor: 12 * One / 10, Effort: round.Fast})
+	p, err := quick(t, f).Make(Request{Goal: Straggler, Factor: 12 * One / 10, Effort: round.Fast})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 // FuzzRequest asks one frontier for anything, as text like on the command line:
 // the answer is an *Error, or a plan that can be written in each form.
 func FuzzRequest(f *testing.F) {
-	n := planner(f, exampleFrontier(f))
+	n := quick(f, exampleFrontier(f))
 	for goal := range uint8(LeastEnergy) + 2 {
 		f.Add(goal, "0.8s", "1.1", "900W", "0.5%", uint8(1))
 		f.Add(goal, "1e-9", "1000", "1e-6", "100%", uint8(0))

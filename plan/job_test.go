@@ -9,9 +9,11 @@ import (
 
 	"github.com/perseus-energy/perseus/characterize"
 	"github.com/perseus-energy/perseus/dag"
+	"github.com/perseus-energy/perseus/frontier"
 	"github.com/perseus-energy/perseus/frontierfile"
 	"github.com/perseus-energy/perseus/pipeline"
 	"github.com/perseus-energy/perseus/profile"
+	"github.com/perseus-energy/perseus/round"
 	"github.com/perseus-energy/perseus/unit"
 )
 
@@ -84,6 +86,16 @@ func exampleFrontier(t testing.TB) *frontierfile.File {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// quick returns a planner that rounds by the fast pass, whatever the effort.
+func quick(t rapid.TB, f *frontierfile.File) *Planner {
+	t.Helper()
+	n := planner(t, f)
+	n.round = func(p *dag.Problem, s *frontier.Solution, _ round.Effort) []int32 {
+		return round.Round(p, s, round.Fast)
+	}
+	return n
 }
 
 func planner(t rapid.TB, f *frontierfile.File) *Planner {

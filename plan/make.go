@@ -16,7 +16,11 @@ import (
 type Planner struct {
 	file *frontierfile.File
 	*job
+	// round is round.Round, or less in tests that make many plans.
+	round rounding
 }
+
+type rounding func(*dag.Problem, *frontier.Solution, round.Effort) []int32
 
 // New returns a planner for a frontier, which it keeps. It fails where the
 // file's header does not describe a job. O(ops).
@@ -28,7 +32,7 @@ func New(f *frontierfile.File) (*Planner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Planner{f, j}, nil
+	return &Planner{f, j, round.Round}, nil
 }
 
 // Make returns the plan for a request. At effort fast it is the best point of
@@ -49,7 +53,7 @@ func (n *Planner) Make(r Request) (*Plan, error) {
 		}
 		return m.plan(), nil
 	}
-	s, err := solve(n.problem, n.blocking, r, m.gapAhead())
+	s, err := solve(n.job, n.round, r, m.gapAhead())
 	if err != nil {
 		return nil, err
 	}
@@ -300,8 +304,12 @@ func (m *maker) plan() *Plan {
 		n.Ranks[rank] = make([]Op, len(actions))
 		for i, a := range actions {
 			o := p.Curve(op).Options[m.choice[op]]
+			instruction := a.Kind.Instruction()
+			if h.Graph != nil {
+				instruction = h.Graph.Ops[op].Name
+			}
 			n.Ranks[rank][i] = Op{
-				Stage: a.Stage, Microbatch: a.Microbatch, Instruction: a.Kind.Instruction(),
+				Stage: a.Stage, Microbatch: a.Microbatch, Instruction: instruction,
 				Knobs: o.Knobs, Start: m.start[op], Time: o.Time, Energy: o.Energy,
 			}
 			op++

@@ -43,7 +43,7 @@ func drawRequest(t *rapid.T, f *frontierfile.File) Request {
 func TestPlans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFrontier(t)
-		n := planner(t, f)
+		n := quick(t, f)
 		r := drawRequest(t, f)
 		p, err := n.Make(r)
 		if err != nil {
@@ -51,7 +51,7 @@ func TestPlans(t *testing.T) {
 		}
 		simulate(t, n, p)
 		checkGoal(t, f, p)
-		if again, err := planner(t, f).Make(r); err != nil || !reflect.DeepEqual(p, again) {
+		if again, err := quick(t, f).Make(r); err != nil || !reflect.DeepEqual(p, again) {
 			t.Fatalf("%+v: another plan the second time, %v", r, err)
 		}
 	})
@@ -59,7 +59,7 @@ func TestPlans(t *testing.T) {
 
 // simulate runs the plan's ops: starts, time and energies must come out as the
 // plan says.
-func simulate(t *rapid.T, n *Planner, p *Plan) {
+func simulate(t rapid.TB, n *Planner, p *Plan) {
 	var starts, times []unit.Time
 	var energy unit.Energy128
 	for rank, ops := range p.Ranks {
@@ -104,7 +104,7 @@ func simulate(t *rapid.T, n *Planner, p *Plan) {
 
 // checkGoal compares the plan with what its goal promises and with every point
 // of the file.
-func checkGoal(t *rapid.T, f *frontierfile.File, p *Plan) {
+func checkGoal(t rapid.TB, f *frontierfile.File, p *Plan) {
 	h, r := &f.Header, p.Request
 	limit := unit.MaxMakespan
 	switch r.Goal {
@@ -168,7 +168,7 @@ func checkGoal(t *rapid.T, f *frontierfile.File, p *Plan) {
 func TestBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFrontier(t)
-		n := planner(t, f)
+		n := quick(t, f)
 		r := drawRequest(t, f)
 		p, err := n.Make(r)
 		if err != nil {
@@ -196,7 +196,7 @@ func TestBound(t *testing.T) {
 func TestMargin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFrontier(t)
-		n := planner(t, f)
+		n := quick(t, f)
 		r := drawRequest(t, f)
 		r.Effort, r.Margin = round.Normal, Ratio(rapid.Int64Range(1, int64(One)/5).Draw(t, "the margin"))
 		p, err := n.Make(r)
@@ -220,11 +220,31 @@ func TestMargin(t *testing.T) {
 	})
 }
 
+// TestNormal makes a few plans as users do: what the other tests check holds for
+// effort normal, too.
+func TestNormal(t *testing.T) {
+	f := exampleFrontier(t)
+	n := planner(t, f)
+	h := &f.Header
+	for _, r := range []Request{
+		{Goal: Fastest}, {Goal: WithinTime, Time: h.TMin + h.TMin/20}, {Goal: Straggler, Factor: 12 * One / 10},
+		{Goal: AveragePower, Power: 950 * unit.Watt}, {Goal: Slowdown, Factor: 11 * One / 10, Margin: One / 100},
+	} {
+		r.Effort = round.Normal
+		p, err := n.Make(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		simulate(t, n, p)
+		checkGoal(t, f, p)
+	}
+}
+
 // TestEffort checks that more effort is never worse.
 func TestEffort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFrontier(t)
-		n := planner(t, f)
+		n := quick(t, f)
 		r := drawRequest(t, f)
 		r.Margin, r.Effort = 0, round.Fast
 		fast, err := n.Make(r)
@@ -255,7 +275,7 @@ func TestEffort(t *testing.T) {
 // TestOutside holds what is answered outside the frontier.
 func TestOutside(t *testing.T) {
 	f := exampleFrontier(t)
-	n := planner(t, f)
+	n := quick(t, f)
 	h := &f.Header
 	last := f.Points[len(f.Points)-1]
 	for _, effort := range []round.Effort{round.Fast, round.Normal} {
@@ -296,7 +316,7 @@ func TestOutside(t *testing.T) {
 }
 
 func TestRequestErrors(t *testing.T) {
-	n := planner(t, exampleFrontier(t))
+	n := quick(t, exampleFrontier(t))
 	for _, test := range []struct {
 		request Request
 		want    string

@@ -53,7 +53,8 @@ type Plan struct {
 	Schedule      string
 	Microbatches  int
 	ProfileSHA256 string
-	// Ranks holds each rank's ops in execution order.
+	// Ranks holds each rank's ops in execution order. Ops that occupy no GPU, such
+	// as transfers, have no setting and are not in it.
 	Ranks [][]Op
 }
 
@@ -62,7 +63,8 @@ type Op struct {
 	// Stage and Microbatch are the global stage and the microbatch, from 0. An
 	// op that runs a forward and a backward together has those of its forward.
 	Stage, Microbatch int32
-	// Instruction is the name under which profiles know the op: "forward".
+	// Instruction is the name under which profiles know the op, as "forward", or
+	// its own name in a job that is no pipeline.
 	Instruction string
 	// Knobs are the settings to run it with.
 	Knobs dag.Knobs

@@ -23,15 +23,17 @@ type solved struct {
 	price unit.Power
 }
 
-// solve answers r from the problem p alone. blocking is what the GPUs of each
-// curve draw while they wait, gap how much a schedule of real options may cost
-// over the relaxed optimum: a guess that saves work.
-func solve(p *dag.Problem, blocking []unit.Power, r Request, gap frontierfile.Ratio) (*solved, error) {
-	reserved, err := reserve(p, blocking, r.Margin)
+// solve answers r from the job's problem alone. gap is how much a schedule of
+// real options may cost over the relaxed optimum: a guess that saves work.
+func solve(j *job, rounded rounding, r Request, gap frontierfile.Ratio) (*solved, error) {
+	reserved, err := reserve(j.problem, j.blocking, r.Margin)
 	if err != nil {
 		return nil, err
 	}
-	s := &solver{p: p, curve: newCurve(reserved), effort: r.Effort, start: make([]unit.Time, p.Graph.Ops)}
+	s := &solver{
+		p: j.problem, curve: newCurve(reserved), effort: r.Effort, round: rounded,
+		start: make([]unit.Time, j.problem.Graph.Ops),
+	}
 	if r.Goal == AveragePower {
 		return s.averagePower(r, gap)
 	}
@@ -44,6 +46,7 @@ type solver struct {
 	p      *dag.Problem
 	curve  *curve
 	effort round.Effort
+	round  rounding
 	start  []unit.Time
 }
 
@@ -86,7 +89,7 @@ func (s *solver) at(t target) (*solved, error) {
 	if err != nil {
 		return nil, err
 	}
-	choice := round.Round(s.curve.p, relaxed, s.effort)
+	choice := s.round(s.curve.p, relaxed, s.effort)
 	return &solved{target: t, candidate: s.candidate(choice), price: relaxed.Price}, nil
 }
 

@@ -21,7 +21,7 @@ func leastEffective(p *dag.Problem, t unit.Time) unit.Energy128 {
 // the reference solver at those times and at others.
 func TestTargets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := planner(t, drawFrontier(t))
+		n := quick(t, drawFrontier(t))
 		p := n.problem
 		c := newCurve(p)
 		if c.tMin != n.file.Header.TMin || c.tMax != n.file.Header.TMax {

@@ -229,6 +229,11 @@ func TestIntervalErrors(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
+	transfers := *f
+	transfers.Header.TransferTime = 1
+	if _, err := Intervals(&transfers, p, Resampling{Resamples: 1, Level: 0.5}); err == nil || !strings.Contains(err.Error(), "measured ops alone") {
+		t.Errorf("got %v", err)
+	}
 	if _, err := Intervals(f, other, Resampling{Resamples: 1, Level: 0.5}); err == nil || !strings.Contains(err.Error(), "another profile") {
 		t.Errorf("got %v", err)
 	}

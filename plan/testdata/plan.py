@@ -2,6 +2,6 @@
 # iteration 2.999999999s, energy 24.000000001J
 [
 [('forward', 1410), ('backward', 210)],
-[('overlap', 0)],
+[('it\'s \\ "odd",\U0000000aλ', 0)],
 [],
 ]
