@@ -139,9 +139,9 @@ func (m *maker) best(limit unit.Time) int {
 	return best
 }
 
-// gapAhead returns about how far a schedule made with more effort than the
-// file's will be above the relaxed optimum, where that is of use: half of what
-// the file's is.
+// gapAhead returns about how far a schedule near the answer will be above the
+// relaxed optimum, where that is of use: as far as the file's own, so that the
+// first one made with more effort is most often within a budget of power.
 func (m *maker) gapAhead() frontierfile.Ratio {
 	if m.request.Goal != AveragePower {
 		return 0
@@ -150,7 +150,7 @@ func (m *maker) gapAhead() frontierfile.Ratio {
 	if at < 0 {
 		return 0
 	}
-	return m.file.Points[at].Gap / 2
+	return m.file.Points[at].Gap
 }
 
 // wanted returns what the request's goal wants least of, among plans that are fast
