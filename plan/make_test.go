@@ -227,8 +227,11 @@ func TestNormal(t *testing.T) {
 	n := planner(t, f)
 	h := &f.Header
 	for _, r := range []Request{
-		{Goal: Fastest}, {Goal: WithinTime, Time: h.TMin + h.TMin/20}, {Goal: Straggler, Factor: 12 * One / 10},
-		{Goal: AveragePower, Power: 950 * unit.Watt}, {Goal: Slowdown, Factor: 11 * One / 10, Margin: One / 100},
+		{Goal: Fastest},
+		{Goal: WithinTime, Time: h.TMin + h.TMin/20},
+		{Goal: Straggler, Factor: 12 * One / 10},
+		{Goal: AveragePower, Power: 950 * unit.Watt},
+		{Goal: Slowdown, Factor: 11 * One / 10, Margin: One / 100},
 	} {
 		r.Effort = round.Normal
 		p, err := n.Make(r)
