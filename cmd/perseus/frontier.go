@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/perseus-energy/perseus/characterize"
@@ -20,8 +22,9 @@ import (
 )
 
 type frontierCommand struct {
-	Profile string `short:"p" file:"" xor:"profile" placeholder:"P.csv" help:"The measurements; - is standard input, .gz is unpacked."`
-	Example bool   `xor:"profile" help:"Use a synthetic profile of 8 stages in place of measurements. Then the other flags have defaults: 1f1b, 12 microbatches, 84 W."`
+	Profile []string `short:"p" file:"" sep:"none" xor:"profile" placeholder:"P.csv" help:"The measurements; - is standard input, .gz is unpacked. Several, with the same header, are taken as one: stages may be on GPUs of several types."`
+	DAG     string   `name:"dag" file:"" xor:"profile" placeholder:"G.json" help:"Instead of a profile and a pipeline: any graph of ops with their options; perseus schedules dag-schema prints the format."`
+	Example bool     `xor:"profile" help:"Use a synthetic profile of 8 stages in place of measurements. Then the other flags have defaults: 1f1b, 12 microbatches, 84 W."`
 
 	WriteProfile string `file:"" placeholder:"P.csv" help:"With --example: also write the synthetic profile, for perseus verify and perseus show."`
 
@@ -32,6 +35,8 @@ type frontierCommand struct {
 	Chunks        int          `group:"The pipeline:" placeholder:"N" help:"Stages that each rank holds, where the schedule has several."`
 	Group         int          `group:"The pipeline:" placeholder:"N" help:"Microbatches that run through one chunk before the next, in interleaved schedules."`
 	BlockingPower []unit.Power `group:"The pipeline:" placeholder:"W" help:"What one GPU draws while it waits, in watts: one value, or one for each rank, as in 84,84,70,70."`
+
+	jobFlags
 
 	Units       string `group:"The profile:" placeholder:"LIST" help:"Units of its columns, as in time=ms,energy=mJ,frequency=Hz."`
 	SkipBadRows bool   `group:"The profile:" help:"Leave out rows that are wrong, and say how many, instead of failing."`
@@ -52,12 +57,15 @@ Examples:
     perseus frontier --example
     perseus frontier -p P.csv --schedule 1f1b -m 96 --blocking-power 83.64 -o F.json
     perseus frontier -p P.csv --schedule interleaved-1f1b -m 96 --chunks 2 --blocking-power 84 -o F.json.gz
-    perseus frontier -p P.csv --schedule-csv S.csv --blocking-power 84 | perseus show -`
+    perseus frontier -p P.csv --schedule-csv S.csv --blocking-power 84 | perseus show -
+    perseus frontier -p P.csv --schedule zb-h1 -m 24 --blocking-power 84 --derive split-backward -o F.json
+    perseus frontier -p P.csv --schedule 1f1b -m 24 --blocking-power 84 --tp 4 --dp 8 --cap rank=3:1200MHz -o F.json
+    perseus frontier --dag G.json -o F.json`
 }
 
 // Run computes a frontier with package characterize and writes it.
 func (c *frontierCommand) Run(w *world) error {
-	if c.Profile == "" && !c.Example {
+	if len(c.Profile) == 0 && !c.Example && c.DAG == "" {
 		return input(errors.New("--profile is missing: a CSV file of measurements, or - for standard input; --example does without"))
 	}
 	if c.WriteProfile != "" && !c.Example {
@@ -68,15 +76,11 @@ func (c *frontierCommand) Run(w *world) error {
 			return input(err)
 		}
 	}
-	units, err := profile.ParseUnits(c.Units)
-	if err != nil {
-		return input(fmt.Errorf("--%w", err))
+	var measured *profile.Profile
+	job, notes, err := c.graphJob(w)
+	if c.DAG == "" {
+		measured, job, notes, err = c.profileJob(w)
 	}
-	measured, err := c.measured(w, units)
-	if err != nil {
-		return input(err)
-	}
-	job, err := c.job(w, measured, units)
 	if err != nil {
 		return input(err)
 	}
@@ -106,7 +110,36 @@ func (c *frontierCommand) Run(w *world) error {
 	if c.Quiet {
 		return nil
 	}
-	return report.WriteSummary(w.stderr, f, measured.Report.Lines())
+	return report.WriteSummary(w.stderr, f, notes)
+}
+
+// profileJob returns the job of a profile and a pipeline, and what was found.
+func (c *frontierCommand) profileJob(w *world) (measured *profile.Profile, job characterize.Job, notes []string, err error) {
+	units, err := profile.ParseUnits(c.Units)
+	if err != nil {
+		return nil, job, nil, fmt.Errorf("--%w", err)
+	}
+	if measured, err = c.measured(w, units); err != nil {
+		return nil, job, nil, err
+	}
+	job, notes, err = c.job(w, measured, units)
+	return measured, job, append(measured.Report.Lines(), notes...), err
+}
+
+// graphJob returns the job of --dag.
+func (c *frontierCommand) graphJob(w *world) (job characterize.Job, notes []string, err error) {
+	if c.DAG == "" {
+		return job, nil, nil
+	}
+	if c.Schedule != "" || c.ScheduleCSV != "" || c.Microbatches != 0 || c.Ranks != 0 || c.Chunks != 0 || c.Group != 0 ||
+		len(c.BlockingPower) != 0 || c.Units != "" || c.SkipBadRows || c.jobFlags.given() {
+		return job, nil, errors.New("--dag says by itself what runs, where and how: leave out the flags of pipelines and profiles")
+	}
+	text, err := readAll(w, c.DAG)
+	if err != nil {
+		return job, nil, err
+	}
+	return jobs.Graph(text, fileio.Name(c.DAG))
 }
 
 // share returns how much of the walk along the frontier is done.
@@ -121,27 +154,56 @@ func (c *frontierCommand) measured(w *world, units profile.Units) (*profile.Prof
 	return readProfile(w, c.Profile, profile.Options{Units: units, SkipBadRows: c.SkipBadRows})
 }
 
-func readProfile(w *world, path string, options profile.Options) (*profile.Profile, error) {
-	r, err := fileio.Open(path, w.stdin)
+// readProfile returns the profile in one file, or in several that are taken as one.
+func readProfile(w *world, paths []string, options profile.Options) (*profile.Profile, error) {
+	if len(paths) != 1 {
+		text, name, err := readJoined(w, paths)
+		if err != nil {
+			return nil, err
+		}
+		return profile.Read(bytes.NewReader(text), name, options)
+	}
+	r, err := fileio.Open(paths[0], w.stdin)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	return profile.Read(r, fileio.Name(path), options)
+	return profile.Read(r, fileio.Name(paths[0]), options)
+}
+
+// readJoined returns the text of one or several profiles as one, and a name for it.
+func readJoined(w *world, paths []string) (text []byte, name string, err error) {
+	var texts [][]byte
+	var names []string
+	for i, path := range paths {
+		if slices.Contains(paths[:i], path) {
+			return nil, "", fmt.Errorf("--profile %s is given twice", path)
+		}
+		text, err := readAll(w, path)
+		if err != nil {
+			return nil, "", err
+		}
+		texts, names = append(texts, text), append(names, fileio.Name(path))
+	}
+	return jobs.JoinProfiles(texts, names)
 }
 
 // job returns what is to be computed, from the flags and the profile.
-func (c *frontierCommand) job(w *world, p *profile.Profile, units profile.Units) (job characterize.Job, err error) {
+func (c *frontierCommand) job(w *world, p *profile.Profile, units profile.Units) (job characterize.Job, notes []string, err error) {
 	e := jobs.Example{
 		Schedule: c.Schedule, Blocking: c.BlockingPower,
-		Size: pipeline.Size{Ranks: c.Ranks, Chunks: c.Chunks, Microbatches: c.Microbatches, Group: c.Group},
+		Size: pipeline.Size{Ranks: cmp.Or(c.Ranks, c.PP), Chunks: c.Chunks, Microbatches: c.Microbatches, Group: c.Group},
+	}
+	spec, err := c.spec(w)
+	if err != nil {
+		return job, nil, err
 	}
 	if c.Example {
 		e = e.WithDefaults(c.ScheduleCSV == "")
 	}
 	var order *pipeline.Order
 	switch {
-	case c.ScheduleCSV != "" && e.Size != pipeline.Size{}:
+	case c.ScheduleCSV != "" && e.Size != pipeline.Size{Ranks: c.PP}:
 		err = errors.New("--schedule-csv says by itself how many ranks, chunks and microbatches there are: leave out their flags")
 	case c.ScheduleCSV != "":
 		order, err = c.readOrder(w)
@@ -156,13 +218,13 @@ func (c *frontierCommand) job(w *world, p *profile.Profile, units profile.Units)
 		err = errors.New("--blocking-power is missing: what one GPU draws while it waits, as in --blocking-power 84")
 	}
 	if err != nil {
-		return job, err
+		return job, nil, err
 	}
-	return jobs.New(p, units, order, e.Blocking)
+	return spec.Job(p, units, order, e.Blocking)
 }
 
 func (c *frontierCommand) readOrder(w *world) (*pipeline.Order, error) {
-	if c.ScheduleCSV == fileio.Stdio && c.Profile == fileio.Stdio {
+	if c.ScheduleCSV == fileio.Stdio && slices.Contains(c.Profile, fileio.Stdio) {
 		return nil, errors.New("--profile and --schedule-csv cannot both be standard input")
 	}
 	r, err := fileio.Open(c.ScheduleCSV, w.stdin)

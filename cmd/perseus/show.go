@@ -16,10 +16,10 @@ type showCommand struct {
 	Output string `short:"o" file:"" placeholder:"FILE" default:"-" help:"Where to write it. Standard output without it."`
 	ASCII  bool   `name:"ascii" help:"Draw the plot with plain characters."`
 
-	Profile   string  `group:"How sure the savings are:" file:"" placeholder:"P.csv" help:"The profile, if ops were measured more than once: gives the interval of each saving, by drawing new profiles from the repeats."`
-	Resamples int     `group:"How sure the savings are:" default:"1000" placeholder:"N" help:"How many profiles to draw."`
-	Level     float64 `group:"How sure the savings are:" default:"95" placeholder:"95" help:"How sure the interval is to be, in percent."`
-	Seed      uint64  `group:"How sure the savings are:" default:"1" placeholder:"N" help:"Of the random numbers: the same seed gives the same interval."`
+	Profile   []string `group:"How sure the savings are:" file:"" sep:"none" placeholder:"P.csv" help:"The profile, if ops were measured more than once: gives the interval of each saving, by drawing new profiles from the repeats."`
+	Resamples int      `group:"How sure the savings are:" default:"1000" placeholder:"N" help:"How many profiles to draw."`
+	Level     float64  `group:"How sure the savings are:" default:"95" placeholder:"95" help:"How sure the interval is to be, in percent."`
+	Seed      uint64   `group:"How sure the savings are:" default:"1" placeholder:"N" help:"Of the random numbers: the same seed gives the same interval."`
 }
 
 // Help is the text of perseus show --help.
@@ -61,7 +61,7 @@ func (c *showCommand) Run(w *world) error {
 }
 
 func (c *showCommand) intervals(w *world, f *frontierfile.File) ([]report.Interval, error) {
-	if c.Profile == "" {
+	if len(c.Profile) == 0 || f.Header.Graph != nil {
 		return nil, nil
 	}
 	options, err := report.ProfileOptions(&f.Header)
@@ -73,7 +73,7 @@ func (c *showCommand) intervals(w *world, f *frontierfile.File) ([]report.Interv
 		return nil, err
 	}
 	if !p.HasRepeats() {
-		fmt.Fprintf(w.stderr, "perseus: %s has no repeats: each op was measured once at each clock, which says nothing about how sure the savings are\n", fileio.Name(c.Profile))
+		fmt.Fprintf(w.stderr, "perseus: %s has no repeats: each op was measured once at each clock, which says nothing about how sure the savings are\n", p.Report.Name)
 		return nil, nil
 	}
 	return report.Intervals(f, p, report.Resampling{Resamples: c.Resamples, Level: c.Level / 100, Seed: c.Seed})

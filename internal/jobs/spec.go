@@ -190,6 +190,7 @@ func (b *builder) instructions() error {
 		}
 		used[at] = true
 	}
+	var idle []string
 	for i, r := range b.Derive {
 		switch {
 		case used[i]:
@@ -198,8 +199,11 @@ func (b *builder) instructions() error {
 		case slices.Contains(measured, r.Instruction):
 			b.note("not derived: %v, as the profile has %s", r, r.Instruction)
 		default:
-			b.note("not derived: %v, as %s does not need %s", r, b.order.Schedule, r.Instruction)
+			idle = append(idle, r.Instruction)
 		}
+	}
+	if len(idle) > 0 {
+		b.note("not derived: %s has no %s", b.order.Schedule, strings.Join(idle, ", "))
 	}
 	slices.Sort(b.terms.Derived)
 	for _, f := range b.Fixed {
