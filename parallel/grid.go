@@ -61,7 +61,6 @@ type (
 // order is not understood or lacks a degree above 1, and where the experts' grid
 // has other pipelines than the dense one. O(world·log world).
 func New(d Degrees, order string, world int) (*Grid, error) {
-	experts := d.EP > 1 || d.ETP != 0
 	for _, v := range []*int{&d.TP, &d.CP, &d.EP, &d.PP} {
 		if *v == 0 {
 			*v = 1
@@ -97,7 +96,7 @@ func New(d Degrees, order string, world int) (*Grid, error) {
 	case world != 0 && int64(world) != size:
 		return nil, fmt.Errorf("world size %d is not tp·cp·dp·pp = %d·%d·%d·%d = %d", world, d.TP, d.CP, d.DP, d.PP, size)
 	}
-	g := &Grid{Degrees: d, World: int(size), experts: experts}
+	g := &Grid{Degrees: d, World: int(size), experts: d.EP > 1 || d.ETP != d.TP}
 	share := int64(d.ETP) * int64(d.EP) * int64(d.PP)
 	if size%share != 0 {
 		return nil, fmt.Errorf("world size %d is no multiple of etp·ep·pp = %d·%d·%d = %d: experts do not divide among its GPUs", size, d.ETP, d.EP, d.PP, share)

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,9 +15,11 @@ import (
 type order struct {
 	ops   []op
 	graph *dag.Graph
+	own   map[ownKey]frontierfile.Factors
 }
 
-// op is one action: one part, or two that run together.
+// op is one action: one part, or two that run together; or a transfer, which has no
+// part and the rank −1.
 type op struct {
 	rank, stage int
 	instruction string
@@ -47,10 +50,21 @@ func orderOf(h *frontierfile.Header) (*order, error) {
 	var ranks [][]string
 	switch {
 	case h.Order != nil:
-		if !slices.Contains(given, h.Schedule) {
+		ranks = h.Order
+		if slices.Contains(given, h.Schedule) {
+			break
+		}
+		// With ops of a fixed time these two are written out too.
+		derived, err := orderOf(&frontierfile.Header{
+			Schedule: h.Schedule, Ranks: h.Ranks, Chunks: h.Chunks, Microbatches: h.Microbatches, Stages: h.Stages,
+			Ops: 2 * h.Ranks * h.Microbatches, BlockingPower: h.BlockingPower,
+		})
+		if err != nil || len(h.Fixed) == 0 {
 			return nil, violated("schedule", "%q has no order of its own in a file", h.Schedule)
 		}
-		ranks = h.Order
+		if !slices.EqualFunc(ranks, derived.texts(), equalButFixed) {
+			return nil, violated("order", "not the order of %s", h.Schedule)
+		}
 	case int64(h.Ops) != 2*int64(h.Ranks)*int64(h.Microbatches):
 		return nil, violated("ops", "%d ranks and %d microbatches make 2·%d·%d ops, not %d", h.Ranks, h.Microbatches, h.Ranks, h.Microbatches, h.Ops)
 	default:
@@ -98,6 +112,29 @@ func orderOf(h *frontierfile.Header) (*order, error) {
 		return nil, err
 	}
 	return o, o.derive(h)
+}
+
+// texts returns the actions of a derived order, rank by rank.
+func (o *order) texts() (ranks [][]string) {
+	for i, x := range o.ops {
+		if i == 0 || x.rank != o.ops[i-1].rank {
+			ranks = append(ranks, nil)
+		}
+		p := x.parts[0]
+		ranks[x.rank] = append(ranks[x.rank], fmt.Sprintf("%d%s%d", p.stage, p.kind, p.microbatch))
+	}
+	return ranks
+}
+
+// equalButFixed says whether a is b with fixed-time actions among it.
+func equalButFixed(a, b []string) bool {
+	var rest []string
+	for _, text := range a {
+		if !strings.Contains(text, "LOAD") && !strings.HasSuffix(text, "REDUCE_GRAD") && !strings.HasSuffix(text, "OPTIMIZER") {
+			rest = append(rest, text)
+		}
+	}
+	return slices.Equal(rest, b)
 }
 
 // alternate returns a rank's order of one stage: forwards up to warmup, then a
@@ -227,9 +264,31 @@ func (o *order) derive(h *frontierfile.Header) error {
 			}
 		}
 	}
+	if h.TransferTime > 0 {
+		arcs = o.transfers(arcs)
+	}
 	var err error
 	if o.graph, err = dag.NewGraph(len(o.ops), arcs); err != nil {
 		return violated("order", "%v", err)
 	}
-	return nil
+	return o.terms(h)
+}
+
+// transferInstruction is that of an op which carries a value to another rank.
+const transferInstruction = "transfer"
+
+// transfers puts an op on each arc between ranks, numbered after all others by the
+// arcs' ends.
+func (o *order) transfers(arcs []dag.Arc) (with []dag.Arc) {
+	slices.SortFunc(arcs, func(a, b dag.Arc) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	for _, a := range slices.Compact(arcs) {
+		if o.ops[a.From].rank == o.ops[a.To].rank {
+			with = append(with, a)
+			continue
+		}
+		via := int32(len(o.ops))
+		o.ops = append(o.ops, op{rank: -1, instruction: transferInstruction})
+		with = append(with, dag.Arc{From: a.From, To: via}, dag.Arc{From: via, To: a.To})
+	}
+	return with
 }

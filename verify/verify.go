@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/perseus-energy/perseus/dag"
 	"github.com/perseus-energy/perseus/frontierfile"
@@ -56,7 +58,10 @@ type Report struct {
 	LineGap               frontierfile.Ratio
 	Inexact               unit.Energy128
 	LargestGapAt          int
-	Sweeps                int // most that a point needed to be shown exact
+	// Header is the file's, all of which was checked but for the name of a schedule
+	// whose order the file holds.
+	Header *frontierfile.Header
+	Sweeps int // most that a point needed to be shown exact
 }
 
 // Lines returns the report as text, a line each.
@@ -64,6 +69,9 @@ func (r *Report) Lines() []string {
 	order := "derived anew"
 	if r.OrderGiven {
 		order = "given by the file: complete, and free of deadlock"
+	}
+	if h := r.Header; h.Graph != nil {
+		order = "as in the file of the graph"
 	}
 	rows := fmt.Sprintf("%d rows", r.Rows)
 	if r.SkippedRows > 0 {
@@ -76,12 +84,42 @@ func (r *Report) Lines() []string {
 		fmt.Sprintf("certificates: %d flows, each conserved at every op; every bound and gap is what they prove", r.Points),
 		fmt.Sprintf("gaps: %s at t_min, %s at most (point %d)", percent(r.GapAtTMin), percent(r.LargestGap), r.LargestGapAt),
 	}
+	if s := terms(r.Header); s != "" {
+		lines = slices.Insert(lines, 1, s)
+	}
 	if r.LineGap == 0 {
 		return append(lines, fmt.Sprintf("curve: from t_min %v to t_max %v both certificates at every point are tight, so the whole frontier is exact to %.2g J",
 			r.TMin, r.TMax, r.Inexact.Joules()))
 	}
 	return append(lines, fmt.Sprintf("curve: from t_min %v to t_max %v every point is exact to %.2g J and the lines between them to %s",
 		r.TMin, r.TMax, r.Inexact.Joules(), percent(r.LineGap)))
+}
+
+// terms says what besides the profile the options follow from; empty if nothing.
+func terms(h *frontierfile.Header) string {
+	var all []string
+	add := func(n int, format string, args ...any) {
+		if n > 0 {
+			all = append(all, fmt.Sprintf(format, args...))
+		}
+	}
+	add(len(h.Derived), "derived %s", strings.Join(h.Derived, ", "))
+	for _, f := range h.Fixed {
+		add(1, "%s takes %v", f.Instruction, f.Time)
+	}
+	add(int(min(h.TransferTime, 1)), "transfers take %v", h.TransferTime)
+	for _, c := range h.Caps {
+		add(1, "rank %d up to %d MHz", c.Rank, c.MHz)
+	}
+	add(len(h.MicrobatchFactors), "%d microbatches' factors", len(h.MicrobatchFactors))
+	add(len(h.OpFactors), "%d ops' factors", len(h.OpFactors))
+	if p := h.Parallel; p != nil {
+		add(1, "%d GPUs of each rank by tp %d, cp %d, ep %d, dp %d, pp %d", h.GPUsPerRank, p.TP, p.CP, p.EP, p.DP, p.PP)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "terms: " + strings.Join(all, "; ") + ": applied anew"
 }
 
 func percent(r frontierfile.Ratio) string { return fmt.Sprintf("%.4f %%", r.Float()*100) }
@@ -115,15 +153,11 @@ func File(f *frontierfile.File, profile []byte) (*Report, error) {
 	if err := differs("profile.sha256", h.Profile.SHA256, hex.EncodeToString(sum[:])); err != nil {
 		return nil, err
 	}
-	m, err := readProfile(string(profile), h.Profile)
-	if err != nil {
-		return nil, err
+	derive := pipelineProblem
+	if h.Graph != nil {
+		derive = graphProblem
 	}
-	o, err := orderOf(h)
-	if err != nil {
-		return nil, err
-	}
-	p, err := problem(h, o, m)
+	p, m, err := derive(h, string(profile))
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +171,7 @@ func File(f *frontierfile.File, profile []byte) (*Report, error) {
 		}
 	}
 	c.report.Schedule, c.report.Ranks, c.report.Stages, c.report.Micro = h.Schedule, h.Ranks, h.Stages, h.Microbatches
-	c.report.OrderGiven = h.Order != nil
+	c.report.OrderGiven, c.report.Header = h.Order != nil, h
 	c.report.Ops, c.report.Arcs, c.report.Points = h.Ops, h.Arcs, len(f.Points)
 	c.report.Rows, c.report.SkippedRows, c.report.SHA256 = m.rows, h.Profile.SkippedRows, h.Profile.SHA256
 	c.report.TMin, c.report.TMax, c.report.LineGap = h.TMin, h.TMax, h.LineGap
@@ -150,15 +184,67 @@ func File(f *frontierfile.File, profile []byte) (*Report, error) {
 	return &c.report, nil
 }
 
-// problem derives the option table, compares it with the file's, and puts it
-// together with the order.
-func problem(h *frontierfile.Header, o *order, m *measurements) (*dag.Problem, error) {
-	if err := differs("gpus_per_rank", h.GPUsPerRank, m.members); err != nil {
-		return nil, err
+// pipelineProblem derives what the ops are, which depends on which, and their
+// options, from a profile.
+func pipelineProblem(h *frontierfile.Header, profile string) (*dag.Problem, *measurements, error) {
+	m, err := readProfile(profile, h.Profile)
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := orderOf(h)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := m.checkGPUs(h); err != nil {
+		return nil, nil, err
 	}
 	if err := differs("stages", h.Stages, m.stages); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	keys := make([]frontierfile.Key, len(o.ops))
+	for i, x := range o.ops {
+		keys[i] = o.key(h, x)
+	}
+	p, err := problem(h, o.graph, keys, func(k frontierfile.Key) ([]dag.Option, error) { return optionsOf(h, k, m) })
+	return p, m, err
+}
+
+// checkGPUs checks how many GPUs a rank has. Where the profile is of one and the
+// parallel groups are larger, all of a group are taken to be like it.
+func (m *measurements) checkGPUs(h *frontierfile.Header) error {
+	if h.Parallel == nil {
+		return differs("gpus_per_rank", h.GPUsPerRank, m.members)
+	}
+	if err := differs("parallel.pp", h.Parallel.PP, h.Ranks); err != nil {
+		return err
+	}
+	gpus, err := group(h.Parallel)
+	if err != nil {
+		return violated("parallel", "%v", err)
+	}
+	if err := differs("gpus_per_rank", h.GPUsPerRank, gpus); err != nil {
+		return err
+	}
+	if m.members == gpus {
+		return nil
+	}
+	if m.members != 1 {
+		return violated("parallel", "the profile has %d GPUs a stage, but %d work together", m.members, gpus)
+	}
+	for _, options := range m.options {
+		for i := range options {
+			if options[i].Energy > unit.MaxOpEnergy/unit.Energy(gpus) {
+				return violated("parallel", "%d GPUs use more than %v in an op", gpus, unit.MaxOpEnergy)
+			}
+			options[i].Energy *= unit.Energy(gpus)
+		}
+	}
+	return nil
+}
+
+// problem compares the file's option table with the options that derive gives for
+// each key, and puts it together with the graph, whose ops have the given keys.
+func problem(h *frontierfile.Header, g *dag.Graph, keys []frontierfile.Key, derive func(frontierfile.Key) ([]dag.Option, error)) (*dag.Problem, error) {
 	var total unit.Power
 	for _, p := range h.BlockingPower {
 		if total += p; total > unit.MaxPower {
@@ -167,11 +253,17 @@ func problem(h *frontierfile.Header, o *order, m *measurements) (*dag.Problem, e
 	}
 	used := make([]bool, len(h.Curves))
 	curves := make([]dag.Curve, len(h.Curves))
-	ofOp := make([]int32, len(o.ops))
-	for i, op := range o.ops {
-		k := h.Curve(op.stage, op.instruction, h.BlockingPower[op.rank])
-		if k < 0 {
-			return nil, violated("options", "stage %d, %s, waiting at %v, is missing", op.stage, op.instruction, h.BlockingPower[op.rank])
+	entry := make(map[frontierfile.Key]int, len(h.Curves))
+	for k := range h.Curves {
+		if _, twice := entry[h.Curves[k].Key()]; !twice {
+			entry[h.Curves[k].Key()] = k
+		}
+	}
+	ofOp := make([]int32, len(keys))
+	for i, key := range keys {
+		k, ok := entry[key]
+		if !ok {
+			return nil, violated("options", "%v: is missing", key)
 		}
 		ofOp[i] = int32(k)
 		used[k] = true
@@ -182,36 +274,27 @@ func problem(h *frontierfile.Header, o *order, m *measurements) (*dag.Problem, e
 		if !used[k] {
 			return nil, violated(field, "no op has these options")
 		}
-		if k > 0 && !before(&h.Curves[k-1], said) {
+		if k > 0 && h.Curves[k-1].Key().Compare(said.Key()) >= 0 {
 			return nil, violated(field, "not sorted by stage, instruction and blocking power")
 		}
-		if err := checkCurve(field, said, m.options[source{said.Stage, said.Instruction}]); err != nil {
+		options, err := derive(said.Key())
+		if err != nil {
+			return nil, violated(field, "%v", err)
+		}
+		if err := checkCurve(field, said, options); err != nil {
 			return nil, err
 		}
 		curves[k] = dag.Curve{Options: said.Options, Top: said.Top}
 	}
-	p, err := dag.NewProblem(o.graph, curves, ofOp, total)
+	p, err := dag.NewProblem(g, curves, ofOp, total)
 	if err != nil {
 		return nil, violated("options", "%v", err)
 	}
 	return p, nil
 }
 
-func before(a, b *frontierfile.Curve) bool {
-	switch {
-	case a.Stage != b.Stage:
-		return a.Stage < b.Stage
-	case a.Instruction != b.Instruction:
-		return a.Instruction < b.Instruction
-	}
-	return a.BlockingPower < b.BlockingPower
-}
-
 // checkCurve compares an entry of the option table with what was measured.
 func checkCurve(field string, said *frontierfile.Curve, measured []dag.Option) error {
-	if len(measured) == 0 {
-		return violated(field, "the profile has no rows of stage %d, %s", said.Stage, said.Instruction)
-	}
 	all := make([]dag.Option, len(measured))
 	for i, o := range measured {
 		o.Effective = dag.Effective(o.Energy, said.BlockingPower, o.Time)

@@ -152,7 +152,7 @@ func TestWrongFlags(t *testing.T) {
 		{"plan F.json --fastest --margin 101%", "--margin 101%: expected 0% to 100%"},
 		{"plan F.json --fastest --effort most", "expected fast, normal or best"},
 		{"plan F.json --fastest --margin 1% --effort fast", "--effort normal or best"},
-		{"verify F.json", "missing flags: --profile=P.csv"},
+		{"verify F.json", "--profile is missing"},
 		{"verify - --profile -", "cannot both be standard input"},
 		{"schedules show", `expected "<name>"`},
 		{"schedules show 1f2b", `did you mean "1f1b"?`},

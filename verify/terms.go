@@ -1,0 +1,289 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perseus-energy/perseus/dag"
+	"github.com/perseus-energy/perseus/frontierfile"
+	"github.com/perseus-energy/perseus/unit"
+)
+
+// key returns what tells apart the options of the order's ops: the rules of
+// docs/format.md, "Option table".
+func (o *order) key(h *frontierfile.Header, x op) frontierfile.Key {
+	k := frontierfile.Key{Stage: x.stage, Instruction: x.instruction, Factors: frontierfile.Factors{Time: frontierfile.One, Energy: frontierfile.One}}
+	if x.rank < 0 {
+		return k // a transfer
+	}
+	k.BlockingPower = h.BlockingPower[x.rank]
+	if len(x.parts) == 2 {
+		k.SecondStage = x.parts[1].stage
+	}
+	if fixedTime(h, x.instruction) != 0 {
+		return k
+	}
+	for _, c := range h.Caps {
+		if c.Rank == x.rank {
+			k.CapMHz = c.MHz
+		}
+	}
+	if slices.Contains([]string{"load", "reduce-gradient", "optimizer"}, x.instruction) {
+		return k
+	}
+	if len(h.MicrobatchFactors) > 0 {
+		k.Factors = h.MicrobatchFactors[x.parts[0].microbatch]
+		if len(x.parts) == 2 {
+			second := h.MicrobatchFactors[x.parts[1].microbatch]
+			k.Factors.Time = (k.Factors.Time + second.Time + 1) / 2
+			k.Factors.Energy = (k.Factors.Energy + second.Energy + 1) / 2
+		}
+	}
+	if f, ok := o.own[ownKey{x.stage, x.parts[0].microbatch, x.instruction}]; ok {
+		k.Factors = f
+	}
+	return k
+}
+
+// ownKey says which op has factors of its own.
+type ownKey struct {
+	stage, microbatch int
+	instruction       string
+}
+
+// fixedTime returns the time of an instruction that no clock changes; 0 if it is
+// not said to be one.
+func fixedTime(h *frontierfile.Header, instruction string) unit.Time {
+	for _, f := range h.Fixed {
+		if f.Instruction == instruction {
+			return f.Time
+		}
+	}
+	return 0
+}
+
+// terms checks that what the header adds to the profile is of ranks, microbatches,
+// ops and GPUs that the job has, and none of it twice.
+func (o *order) terms(h *frontierfile.Header) error {
+	last := -1
+	for _, c := range h.Caps {
+		if c.Rank <= last || c.Rank >= h.Ranks {
+			return violated("caps", "rank %d: ranks rise, and there are 0 … %d", c.Rank, h.Ranks-1)
+		}
+		last = c.Rank
+	}
+	for i, f := range h.Fixed {
+		known := slices.Contains([]string{"load", "reduce-gradient", "optimizer"}, f.Instruction)
+		if !known || f.Time <= 0 || i > 0 && h.Fixed[i-1].Instruction >= f.Instruction {
+			return violated("fixed", "%q, %v: unknown, not positive or not sorted", f.Instruction, f.Time)
+		}
+	}
+	if n := len(h.MicrobatchFactors); n != 0 && n != h.Microbatches {
+		return violated("microbatch_factors", "%d for %d microbatches", n, h.Microbatches)
+	}
+	o.own = map[ownKey]frontierfile.Factors{}
+	for _, f := range h.OpFactors {
+		k := ownKey{f.Stage, f.Microbatch, f.Instruction}
+		if _, twice := o.own[k]; twice {
+			return violated("op_factors", "stage %d, microbatch %d, %s is there twice", k.stage, k.microbatch, k.instruction)
+		}
+		o.own[k] = f.Factors
+	}
+	found := map[ownKey]bool{}
+	for _, x := range o.ops {
+		if x.rank >= 0 && fixedTime(h, x.instruction) == 0 {
+			found[ownKey{x.stage, x.parts[0].microbatch, x.instruction}] = true
+		}
+	}
+	for _, f := range h.OpFactors {
+		if !found[ownKey{f.Stage, f.Microbatch, f.Instruction}] {
+			return violated("op_factors", "there is no %s of stage %d and microbatch %d", f.Instruction, f.Stage, f.Microbatch)
+		}
+	}
+	return nil
+}
+
+// optionsOf returns all options of an entry of the option table, from the
+// measurements and the header's terms.
+func optionsOf(h *frontierfile.Header, k frontierfile.Key, m *measurements) ([]dag.Option, error) {
+	// The one option of an op in which GPUs wait: its effective energy is 0.
+	still := func(t unit.Time) []dag.Option {
+		return []dag.Option{{Time: t, Energy: -dag.Effective(0, k.BlockingPower, t)}}
+	}
+	if k.Instruction == transferInstruction {
+		return still(h.TransferTime), nil
+	}
+	if t := fixedTime(h, k.Instruction); t != 0 {
+		return still(t), nil
+	}
+	options := m.options[source{k.Stage, k.Instruction}]
+	for _, rule := range h.Derived {
+		name, sum, _ := strings.Cut(rule, "=")
+		if name != k.Instruction {
+			continue
+		}
+		if len(options) > 0 {
+			return nil, fmt.Errorf("%s is derived, but stage %d has it measured", name, k.Stage)
+		}
+		var err error
+		if options, err = deriveFrom(k, sum, m); err != nil {
+			return nil, fmt.Errorf("derived, %q: %w", rule, err)
+		}
+	}
+	if len(options) == 0 {
+		return nil, fmt.Errorf("the profile has no rows of stage %d, %s", k.Stage, k.Instruction)
+	}
+	var kept []dag.Option
+	for _, o := range options {
+		if k.CapMHz > 0 && o.Knobs.ClockMHz > k.CapMHz {
+			continue
+		}
+		o, err := times(o, int64(k.Factors.Time), int64(k.Factors.Energy))
+		if err != nil {
+			return nil, err
+		}
+		kept = append(kept, o)
+	}
+	if len(kept) == 0 {
+		return nil, fmt.Errorf("no option of stage %d, %s is up to %d MHz", k.Stage, k.Instruction, k.CapMHz)
+	}
+	return kept, nil
+}
+
+// deriveFrom returns the options of a sum of terms, each an instruction or one times
+// a factor, at the clocks that all of them have. Of an overlapped pair, the forward
+// is of the first stage, all else of the second.
+func deriveFrom(k frontierfile.Key, sum string, m *measurements) ([]dag.Option, error) {
+	var total []dag.Option
+	for i, term := range strings.Split(sum, "+") {
+		name, text, factored := strings.Cut(term, "*")
+		factor := int64(frontierfile.One)
+		if factored {
+			var exact bool
+			var err error
+			if factor, exact, err = unit.ParseDecimal(text, 9, unit.Nearest); err != nil || !exact || factor <= 0 || factor > 1000*int64(frontierfile.One) {
+				return nil, fmt.Errorf("%q is no factor", text)
+			}
+		}
+		stage := k.Stage
+		if k.Instruction == "overlap" && name != "forward" {
+			stage = k.SecondStage
+		}
+		var now []dag.Option
+		for _, o := range m.options[source{stage, name}] {
+			o, err := times(o, factor, factor)
+			if err != nil {
+				return nil, err
+			}
+			if i == 0 {
+				now = append(now, o)
+			}
+			for _, t := range total {
+				if t.Knobs == o.Knobs {
+					o.Time, o.Energy = o.Time+t.Time, o.Energy+t.Energy
+					now = append(now, o)
+					break
+				}
+			}
+		}
+		if total = now; len(total) == 0 {
+			return nil, fmt.Errorf("nothing is left with %s of stage %d", name, stage)
+		}
+	}
+	return total, nil
+}
+
+// times returns an option times factors: its time rounded up, its energy to the
+// nearest.
+func times(o dag.Option, time, energy int64) (dag.Option, error) {
+	t, ok1 := unit.Product(unit.Power(time), o.Time).DivInt(int64(frontierfile.One), unit.Up)
+	e, ok2 := unit.Product(unit.Power(energy), unit.Time(o.Energy)).DivInt(int64(frontierfile.One), unit.Nearest)
+	if !ok1 || !ok2 || unit.Time(t) > unit.MaxOpTime || unit.Energy(e) > unit.MaxOpEnergy {
+		return o, fmt.Errorf("%v, %v: out of range with its factors", o.Time, o.Energy)
+	}
+	o.Time, o.Energy = unit.Time(t), unit.Energy(e)
+	return o, nil
+}
+
+// group returns how many GPUs run an op together by the degrees of parallelism: the
+// number of those that are linked, from one to the next, by being in the same
+// tensor- and context-parallel group or, if there are experts, in the same group of
+// experts. Ranks are laid out as docs/schedules.md says.
+func group(p *frontierfile.Parallel) (int, error) {
+	world := int64(1)
+	for _, n := range []int{p.TP, p.CP, p.DP, p.PP, p.EP, p.ETP} {
+		if n < 1 || n > 1<<20 {
+			return 0, fmt.Errorf("a degree is %d", n)
+		}
+	}
+	for _, n := range []int{p.TP, p.CP, p.DP, p.PP} {
+		if world *= int64(n); world > 1<<20 {
+			return 0, fmt.Errorf("more than %d GPUs", 1<<20)
+		}
+	}
+	share := int64(p.ETP) * int64(p.EP) * int64(p.PP)
+	if world%share != 0 {
+		return 0, fmt.Errorf("tp·cp·dp·pp = %d is no multiple of etp·ep·pp = %d", world, share)
+	}
+	dense := map[string]int{"tp": p.TP, "cp": p.CP, "ep": 1, "dp": p.DP, "pp": p.PP}
+	expert := map[string]int{"tp": p.ETP, "cp": 1, "ep": p.EP, "dp": int(world / share), "pp": p.PP}
+	tokens := strings.Split(p.RankOrder, "-")
+	if sorted := slices.Sorted(slices.Values(tokens)); !slices.Equal(sorted, []string{"cp", "dp", "ep", "pp", "tp"}) {
+		return 0, fmt.Errorf("rank_order is %q", p.RankOrder)
+	}
+	// at returns a rank's coordinates of dp and pp in a grid.
+	at := func(rank int, size map[string]int) (dp, pp int) {
+		for _, t := range tokens {
+			switch t {
+			case "dp":
+				dp = rank % size[t]
+			case "pp":
+				pp = rank % size[t]
+			}
+			rank /= size[t]
+		}
+		return dp, pp
+	}
+	type place struct {
+		expert bool
+		dp     int
+	}
+	ranksAt := map[place][]int{}
+	var first []int // the ranks of the first pipeline rank
+	for rank := range int(world) {
+		dp, pp := at(rank, dense)
+		edp, epp := at(rank, expert)
+		if pp != epp {
+			return 0, fmt.Errorf("rank %d is on pipeline rank %d, but its experts on %d", rank, pp, epp)
+		}
+		if pp != 0 {
+			continue
+		}
+		first = append(first, rank)
+		ranksAt[place{false, dp}] = append(ranksAt[place{false, dp}], rank)
+		if p.EP > 1 || p.ETP != p.TP {
+			ranksAt[place{true, edp}] = append(ranksAt[place{true, edp}], rank)
+		}
+	}
+	// All that is linked to the first rank. Each group looks the same.
+	seen := map[int]bool{first[0]: true}
+	done := map[place]bool{}
+	for queue := []int{first[0]}; len(queue) > 0; queue = queue[1:] {
+		dp, _ := at(queue[0], dense)
+		edp, _ := at(queue[0], expert)
+		for _, l := range []place{{false, dp}, {true, edp}} {
+			if done[l] {
+				continue
+			}
+			done[l] = true
+			for _, r := range ranksAt[l] {
+				if !seen[r] {
+					seen[r] = true
+					queue = append(queue, r)
+				}
+			}
+		}
+	}
+	return len(seen), nil
+}
