@@ -81,6 +81,14 @@ func (p *Plan) WriteJSON(w io.Writer) error {
 	for rank, ops := range p.Ranks {
 		_, _ = out.WriteString(separator(rank) + "\n    {\"rank\": ")
 		_, _ = out.Write(decimal(unit.Time(rank) * unit.Second))
+		if gpus := p.globalRanks(rank); gpus != nil {
+			text, err := json.Marshal(gpus)
+			if err != nil {
+				return err
+			}
+			_, _ = out.WriteString(", \"global_ranks\": ")
+			_, _ = out.Write(text)
+		}
 		_, _ = out.WriteString(", \"ops\": [")
 		for i := range ops {
 			o := &ops[i]

@@ -285,6 +285,7 @@ func (m *maker) plan() *Plan {
 		Energy: nanojoules(m.cost.Energy, unit.Nearest), Effective: nanojoules(m.cost.Effective, unit.Nearest),
 		Bound: m.bound, Gap: m.gap, AveragePower: averagePower(m.cost),
 		Schedule: h.Schedule, Microbatches: h.Microbatches, ProfileSHA256: h.Profile.SHA256,
+		Parallel: h.Parallel,
 	}
 	top := p.Evaluate(m.start, func(op int32) dag.Option { return p.Curve(op).Top })
 	n.WaitTime, n.BaselineTime = m.cost.Time, top.Time

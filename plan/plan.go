@@ -53,6 +53,8 @@ type Plan struct {
 	Schedule      string
 	Microbatches  int
 	ProfileSHA256 string
+	// Parallel says which GPUs the ranks are; nil where the frontier does not.
+	Parallel *frontierfile.Parallel
 	// Ranks holds each rank's ops in execution order. Ops that occupy no GPU, such
 	// as transfers, have no setting and are not in it.
 	Ranks [][]Op

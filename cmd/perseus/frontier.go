@@ -151,24 +151,28 @@ func (c *frontierCommand) measured(w *world, units profile.Units) (*profile.Prof
 	if c.Example {
 		return jobs.ExampleProfile(), nil
 	}
-	return readProfile(w, c.Profile, profile.Options{Units: units, SkipBadRows: c.SkipBadRows})
+	return readProfiles(w, c.Profile, profile.Options{Units: units, SkipBadRows: c.SkipBadRows})
 }
 
-// readProfile returns the profile in one file, or in several that are taken as one.
-func readProfile(w *world, paths []string, options profile.Options) (*profile.Profile, error) {
-	if len(paths) != 1 {
-		text, name, err := readJoined(w, paths)
-		if err != nil {
-			return nil, err
-		}
-		return profile.Read(bytes.NewReader(text), name, options)
-	}
-	r, err := fileio.Open(paths[0], w.stdin)
+func readProfile(w *world, path string, options profile.Options) (*profile.Profile, error) {
+	r, err := fileio.Open(path, w.stdin)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	return profile.Read(r, fileio.Name(paths[0]), options)
+	return profile.Read(r, fileio.Name(path), options)
+}
+
+// readProfiles returns the profile in one file, or in several that are taken as one.
+func readProfiles(w *world, paths []string, options profile.Options) (*profile.Profile, error) {
+	if len(paths) == 1 {
+		return readProfile(w, paths[0], options)
+	}
+	text, name, err := readJoined(w, paths)
+	if err != nil {
+		return nil, err
+	}
+	return profile.Read(bytes.NewReader(text), name, options)
 }
 
 // readJoined returns the text of one or several profiles as one, and a name for it.

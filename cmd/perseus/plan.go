@@ -27,6 +27,7 @@ type planCommand struct {
 	Strict bool         `help:"Fail where no plan does what is asked, instead of giving the nearest."`
 
 	Format string `enum:"csv,json,zeus" default:"csv" help:"csv (one op a line), json (for programs, with the bound) or zeus (for Zeus's PointSolution schedulers)."`
+	PerGPU bool   `name:"per-gpu" help:"A row, or with zeus a list, for each global rank of the job in place of each pipeline rank. The frontier must know the parallel groups."`
 	Output string `short:"o" file:"" placeholder:"FILE" default:"-" help:"Where to write the plan; compressed if the name ends in .gz. Standard output without it."`
 	Quiet  bool   `short:"q" help:"No summary on standard error."`
 }
@@ -42,7 +43,8 @@ Examples:
     perseus plan F.json --fastest                      # save energy, stay as fast
     perseus plan F.json --time 2.9s -o plan.csv        # at most 2.9 s an iteration
     perseus plan F.json --straggler 1.2 --format json  # another pipeline is 20 % slower
-    perseus plan F.json --power 15kW --margin 0.5%     # a budget, and room for noise`
+    perseus plan F.json --power 15kW --margin 0.5%     # a budget, and room for noise
+    perseus plan F.json --fastest --per-gpu            # a row for each op of each GPU`
 }
 
 func (c *planCommand) request() (plan.Request, error) {
@@ -91,6 +93,13 @@ func (c *planCommand) Run(w *world) error {
 		return errors.New(p.Note)
 	}
 	write := map[string]func(io.Writer) error{"csv": p.WriteCSV, "json": p.WriteJSON, "zeus": p.WriteZeus}[c.Format]
+	if c.PerGPU {
+		if _, err := p.GPUs(); err != nil {
+			return input(fmt.Errorf("%s: %w", fileio.Name(c.Frontier), err))
+		}
+		// The JSON has the global ranks of each rank anyway.
+		write = map[string]func(io.Writer) error{"csv": p.WriteGPUCSV, "json": p.WriteJSON, "zeus": p.WriteGPUZeus}[c.Format]
+	}
 	if err := fileio.Write(w.ctx, c.Output, w.stdout, write); err != nil {
 		return err
 	}

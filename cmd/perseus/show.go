@@ -68,7 +68,7 @@ func (c *showCommand) intervals(w *world, f *frontierfile.File) ([]report.Interv
 	if err != nil {
 		return nil, err
 	}
-	p, err := readProfile(w, c.Profile, options)
+	p, err := readProfiles(w, c.Profile, options)
 	if err != nil {
 		return nil, err
 	}
