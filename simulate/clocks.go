@@ -9,7 +9,7 @@ import (
 // clocks is what a replay needs where the clock in force matters: tables over the
 // clocks of a schedule, numbered by ascending frequency.
 type clocks struct {
-	number  []int32            // by op: the number of its clock
+	number  []int32            // by op: the number of its clock, none for ops at any
 	blocked [][]unit.Power     // by rank and clock
 	latency [][]unit.Time      // by old and new clock; nil where switches take no time
 	cost    [][]operatingPoint // by curve and clock
@@ -33,14 +33,23 @@ const none = -1
 func newClocks(s *Schedule, o *Options) *clocks {
 	c := &clocks{number: make([]int32, len(s.Option))}
 	var mhz []int32
-	for i := range s.Option {
-		mhz = append(mhz, s.Option[i].Knobs.ClockMHz)
+	clocked := func(op int) bool { return s.rankOf[op] >= 0 && s.Option[op].Knobs.ClockMHz > 0 }
+	for op := range s.Option {
+		if clocked(op) {
+			mhz = append(mhz, s.Option[op].Knobs.ClockMHz)
+		}
+	}
+	if mhz == nil {
+		mhz = append(mhz, 0) // no op has a clock
 	}
 	slices.Sort(mhz)
 	mhz = slices.Compact(mhz)
 	for op := range s.Option {
-		k, _ := slices.BinarySearch(mhz, s.Option[op].Knobs.ClockMHz)
-		c.number[op] = int32(k)
+		c.number[op] = none
+		if clocked(op) {
+			k, _ := slices.BinarySearch(mhz, s.Option[op].Knobs.ClockMHz)
+			c.number[op] = int32(k)
+		}
 	}
 	for _, own := range s.Blocking {
 		powers := make([]unit.Power, len(mhz))
@@ -97,10 +106,12 @@ func (p *Pipeline) operating(curve, clock int32) operatingPoint {
 // iteration earlier.
 func (c *clocks) initial(s *Schedule, rank int) clockState {
 	from, to := s.Rank(rank)
-	if from == to {
-		return clockState{0, none, 0}
+	for op := to - 1; op >= from; op-- {
+		if c.number[op] != none {
+			return clockState{c.number[op], none, 0}
+		}
 	}
-	return clockState{c.number[to-1], none, 0}
+	return clockState{0, none, 0}
 }
 
 // settle completes a switch that is done by a time.
@@ -115,6 +126,9 @@ func (s *clockState) settle(at unit.Time) {
 func (c *clocks) request(m *member, o *replayOp, rank *rankState, start unit.Time) (now int32, until unit.Time) {
 	s, want := &rank.clock, c.number[o.op]
 	s.settle(start)
+	if want == none {
+		return s.now, start
+	}
 	if s.pending == want {
 		return s.now, s.until
 	}

@@ -31,14 +31,14 @@ type Pipeline struct {
 	Stage       []int
 	Instruction []string
 
-	first  []int32 // by rank: its first op; one more at the end
-	rankOf []int32 // by op
+	first  []int32  // by rank: its first op; one more at the end
+	rankOf []int32  // by op; −1 for ops that occupy no GPU, such as transfers
+	names  []string // by op, in a job that is no pipeline
 }
 
 // New returns the pipeline that a frontier's header describes. m are the
 // measurements that it was computed from, for the options that are not on its
-// curves, or nil. It fails as characterize.Problem does, and where m lacks an
-// op.
+// curves, or nil. It fails as characterize.Problem and Remeasured do.
 func New(h *frontierfile.Header, m characterize.Measurements) (*Pipeline, error) {
 	problem, order, err := characterize.Problem(h)
 	if err != nil {
@@ -52,7 +52,7 @@ func New(h *frontierfile.Header, m characterize.Measurements) (*Pipeline, error)
 		c := &h.Curves[i]
 		options := append(slices.Clone(problem.Curves[i].Options), problem.Curves[i].Top)
 		if m != nil {
-			if options, err = m.Options(c.Stage, c.Instruction); err != nil {
+			if options, err = characterize.Remeasured(h, i, m); err != nil {
 				return nil, err
 			}
 			for k := range options {
@@ -62,6 +62,11 @@ func New(h *frontierfile.Header, m characterize.Measurements) (*Pipeline, error)
 		}
 		p.Options = append(p.Options, byClock(options))
 		p.Stage, p.Instruction = append(p.Stage, c.Stage), append(p.Instruction, c.Instruction)
+	}
+	if h.Graph != nil {
+		for _, op := range h.Graph.Ops {
+			p.names = append(p.names, op.Name)
+		}
 	}
 	p.index()
 	return p, nil
@@ -84,6 +89,9 @@ func (p *Pipeline) index() {
 		}
 		p.first = append(p.first, int32(len(p.rankOf)))
 	}
+	for len(p.rankOf) < p.Problem.Graph.Ops {
+		p.rankOf = append(p.rankOf, -1)
+	}
 }
 
 // Ranks returns the number of ranks.
@@ -95,7 +103,7 @@ func (p *Pipeline) GPUs() int { return len(p.Blocking) * p.GPUsPerRank }
 // Rank returns the range of the ops of a rank, in execution order.
 func (p *Pipeline) Rank(rank int) (from, to int32) { return p.first[rank], p.first[rank+1] }
 
-// RankOf returns the rank of an op. O(1).
+// RankOf returns the rank of an op, −1 where it occupies no GPU. O(1).
 func (p *Pipeline) RankOf(op int32) int { return int(p.rankOf[op]) }
 
 // At returns the option of a curve at a clock, or, where that is not known, the
@@ -140,9 +148,9 @@ func (p *Pipeline) Plan(from *plan.Plan) (*Schedule, error) {
 		}
 		for i := range ops {
 			o, a := &ops[i], p.Order.Ranks[rank][i]
-			if o.Stage != a.Stage || o.Microbatch != a.Microbatch || o.Instruction != a.Kind.Instruction() {
-				return nil, fmt.Errorf("rank %d, op %d: the plan has stage %d, microbatch %d, %s, but the pipeline runs %v there",
-					rank, i, o.Stage, o.Microbatch, o.Instruction, a)
+			if want := p.OpName(int32(len(s.Option))); o.Stage != a.Stage || o.Microbatch != a.Microbatch || o.Instruction != want {
+				return nil, fmt.Errorf("rank %d, op %d: the plan has stage %d, microbatch %d, %s, but the pipeline runs stage %d, microbatch %d, %s there",
+					rank, i, o.Stage, o.Microbatch, o.Instruction, a.Stage, a.Microbatch, want)
 			}
 			s.Option = append(s.Option, dag.Option{
 				Knobs: o.Knobs, Time: o.Time, Energy: o.Energy,
@@ -150,7 +158,26 @@ func (p *Pipeline) Plan(from *plan.Plan) (*Schedule, error) {
 			})
 		}
 	}
+	for op := len(s.Option); op < p.Problem.Graph.Ops; op++ {
+		c := p.Problem.Curve(int32(op))
+		if len(c.Options) > 1 {
+			return nil, fmt.Errorf("op %d occupies no GPU and has several options: a plan does not say which it takes", op)
+		}
+		s.Option = append(s.Option, c.Options[0])
+	}
 	return s, nil
+}
+
+// OpName returns an op's instruction, or its own name in a job that is no pipeline.
+func (p *Pipeline) OpName(op int32) string {
+	switch rank := p.RankOf(op); {
+	case p.names != nil:
+		return p.names[op]
+	case rank < 0:
+		return p.Instruction[p.Problem.CurveOf[op]]
+	default:
+		return p.Order.Ranks[rank][op-p.first[rank]].Kind.Instruction()
+	}
 }
 
 // Choice returns the schedule of a choice of options on the problem's curves, as
@@ -180,6 +207,10 @@ func (p *Pipeline) Clocks(mhz []int32) (*Schedule, error) {
 	}
 	s := &Schedule{Pipeline: p, Name: "fixed clocks", Option: make([]dag.Option, p.Problem.Graph.Ops)}
 	for op, curve := range p.Problem.CurveOf {
+		if p.rankOf[op] < 0 || len(p.Problem.Curve(int32(op)).Options) == 1 && p.Problem.Curve(int32(op)).Top.Knobs.ClockMHz == 0 {
+			s.Option[op] = p.Problem.Curve(int32(op)).Top // no clock changes it
+			continue
+		}
 		clock := mhz[min(p.Stage[curve], len(mhz)-1)]
 		o, ok := p.At(curve, clock)
 		if !ok || o.Knobs.ClockMHz != clock {

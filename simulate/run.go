@@ -159,7 +159,7 @@ func newMember(m Member, o *Options, rates []rate, stream uint64) (*member, erro
 		for _, a := range g.In(op) {
 			switch from := g.Arcs[a].From; {
 			case from == dag.Source:
-			case s.rankOf[from] != rank:
+			case s.rankOf[from] != rank && s.rankOf[from] >= 0: // what a transfer brings had its latency before
 				v.preds = append(v.preds, ^from)
 			default:
 				v.preds = append(v.preds, from)
@@ -185,6 +185,7 @@ func (m *member) run(begin unit.Time) {
 		}
 	}
 	clear(t.Ranks)
+	t.Elsewhere = unit.Energy128{}
 	for r := range m.ranks {
 		m.ranks[r].free = begin
 	}
@@ -192,6 +193,10 @@ func (m *member) run(begin unit.Time) {
 	p2p, from := m.options.P2P, int32(0)
 	for i := range m.ops {
 		o := &m.ops[i]
+		if o.rank < 0 {
+			from = m.elsewhere(o, from, begin)
+			continue
+		}
 		rank, usage := &m.ranks[o.rank], &t.Ranks[o.rank]
 		ready := rank.free
 		for _, p := range m.preds[from:o.to] {
@@ -216,6 +221,26 @@ func (m *member) run(begin unit.Time) {
 		usage.Compute = usage.Compute.Add(energy.Widen())
 		t.Time = max(t.Time, end-begin)
 	}
+}
+
+// elsewhere runs an op that occupies no GPU, whose predecessors begin at from, and
+// returns where they end. Slowdowns of ranks do not concern it.
+func (m *member) elsewhere(o *replayOp, from int32, begin unit.Time) (to int32) {
+	t, start := &m.timeline, begin
+	for _, p := range m.preds[from:o.to] {
+		if p >= 0 {
+			start = max(start, m.last[p])
+		} else {
+			start = max(start, m.last[^p]+m.options.P2P)
+		}
+	}
+	option, end := &t.Schedule.Option[o.op], start+m.work[o.op]
+	m.last[o.op] = end
+	t.Start[o.op], t.Duration[o.op] = start-begin, end-start
+	t.Energy[o.op] = stretched(option.Energy, end-start, option.Time)
+	t.Elsewhere = t.Elsewhere.Add(t.Energy[o.op].Widen())
+	t.Time = max(t.Time, end-begin)
+	return o.to
 }
 
 // compute returns when an op that starts now ends, and its energy.

@@ -28,6 +28,8 @@ type Timeline struct {
 	Energy          []unit.Energy
 	// Ranks has what each rank did.
 	Ranks []Usage
+	// Elsewhere is the energy of ops that occupy no GPU, such as transfers.
+	Elsewhere unit.Energy128
 }
 
 // Usage is what one rank did in an iteration. Busy + Fixed + Blocked is the
@@ -48,7 +50,7 @@ type Usage struct {
 func (u *Usage) Energy() unit.Energy128 { return u.Compute.Add(u.FixedEnergy).Add(u.Blocking) }
 
 // Sum returns the sums over the pipeline's ranks: times of N ranks add up to N
-// times the iteration.
+// times the iteration. Compute includes Elsewhere.
 func (t *Timeline) Sum() (sum Usage) {
 	for i := range t.Ranks {
 		u := &t.Ranks[i]
@@ -61,6 +63,7 @@ func (t *Timeline) Sum() (sum Usage) {
 		sum.Blocking = sum.Blocking.Add(u.Blocking)
 		sum.Switches += u.Switches
 	}
+	sum.Compute = sum.Compute.Add(t.Elsewhere)
 	return sum
 }
 

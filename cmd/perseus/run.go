@@ -30,6 +30,8 @@ type commands struct {
 	Show       showCommand       `cmd:"" help:"Show a frontier: landmarks, savings, a table, a plot."`
 	Plan       planCommand       `cmd:"" help:"Look up the clock of every op for a time, a straggler, a power budget or the least energy."`
 	Verify     verifyCommand     `cmd:"" help:"Check a frontier against the profile it came from."`
+	Simulate   simulateCommand   `cmd:"" help:"Replay a plan or fixed clocks: who works, who waits, where the energy goes. Predict measured runs."`
+	Compare    compareCommand    `cmd:"" help:"Set the plans of other methods beside ours; make the paper's tables."`
 	Schedules  schedulesCommand  `cmd:"" help:"List the pipeline schedules, and show what each rank runs in which order."`
 	Completion completionCommand `cmd:"" help:"Print the script by which a shell completes perseus on the Tab key."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
