@@ -26,8 +26,13 @@ type op struct {
 
 // profile checks the rows against each other and returns what they say.
 func (rd *reader) profile() (*Profile, error) {
-	rd.sort()
 	var bad problems
+	if len(rd.ranks.pairs) > 1 || rd.column[fieldCP] >= 0 || rd.column[fieldEP] >= 0 {
+		if err := rd.ranks.numberMembers(rd.rows); err != nil {
+			return nil, rd.fail(Problem{Field: fieldTP.String(), Message: err.Error()})
+		}
+	}
+	rd.sort()
 	fail := func(err error) (*Profile, error) {
 		rd.locate(bad.first)
 		return nil, err
@@ -209,18 +214,26 @@ func (rd *reader) countMembers(bad *problems) int {
 		have, stage, message := spans(numbers), rows[0].stage, ""
 		switch missing := gaps(have, 0); {
 		case len(missing) > 0:
-			message = fmt.Sprintf("stage %d has rows of tp_rank %s only; those of tp_rank %s are missing", stage, ranges(have), ranges(missing))
+			message = fmt.Sprintf("stage %d has rows of %s %s only; those of %s %s are missing", stage, rd.memberName(), ranges(have), rd.memberName(), ranges(missing))
 		case members == 0:
 			members, first = len(numbers), stage
 			continue
 		case len(numbers) != members:
-			message = fmt.Sprintf("stage %d has rows of %s (tp_rank), but stage %d of %d; every stage needs the same number", stage, count(len(numbers), "GPU"), first, members)
+			message = fmt.Sprintf("stage %d has rows of %s (%s), but stage %d of %d; every stage needs the same number", stage, count(len(numbers), "GPU"), rd.memberName(), first, members)
 		default:
 			continue
 		}
 		bad.add(Problem{Line: int(firstRow(rows).line), Field: fieldTP.String(), Message: message})
 	}
 	return members
+}
+
+// memberName returns what a member's number is.
+func (rd *reader) memberName() string {
+	if rd.column[fieldCP] < 0 && rd.column[fieldEP] < 0 {
+		return fieldTP.String()
+	}
+	return "member (tp_rank, then cp_rank, then ep_rank)"
 }
 
 // dropIncomplete drops points that were not measured on all GPUs of the group.
@@ -232,7 +245,7 @@ func (rd *reader) dropIncomplete(members int, bad *problems) {
 			have = append(have, m[0].member)
 		}
 		if len(have) < members {
-			incomplete[pointOf(rows[0])] = fmt.Sprintf("tp_rank %s was not measured at this clock; do so, or delete the clock's other rows", ranges(gaps(spans(have), int32(members))))
+			incomplete[pointOf(rows[0])] = fmt.Sprintf("%s %s was not measured at this clock; do so, or delete the clock's other rows", rd.memberName(), ranges(gaps(spans(have), int32(members))))
 		}
 	}
 	if len(incomplete) > 0 {

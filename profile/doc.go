@@ -11,9 +11,10 @@
 // # How repeats become one option
 //
 // A point is a (stage, instruction, clock). A member is one GPU of the group
-// that runs the stage together: a tp_rank in the nine-column form, the only one
-// in the five-column form. The samples of a member at a point are all rows with
-// that point and that tp_rank, whatever their rank and dp_rank: replicas are
+// that runs the stage together: a tp_rank in the nine-column form, or a triple of
+// tp_rank, cp_rank and ep_rank where it has those columns; the only one in the
+// five-column form. The samples of a member at a point are all rows with
+// that point and that member, whatever their rank and dp_rank: replicas are
 // repeats of each other. Then, in integers of ns and pJ,
 //
 //	row time      the decimal, rounded up to 1 ns

@@ -30,11 +30,14 @@ const (
 	fieldFrequency
 	fieldTime
 	fieldEnergy
+	// Optional, beside the first four.
+	fieldCP
+	fieldEP
 	fields // how many there are
 )
 
 func (f field) String() string {
-	return [...]string{"rank", "dp_rank", "pp_rank", "tp_rank", "stage", "instruction", "frequency", "time", "energy"}[f]
+	return [...]string{"rank", "dp_rank", "pp_rank", "tp_rank", "stage", "instruction", "frequency", "time", "energy", "cp_rank", "ep_rank"}[f]
 }
 
 // fieldOf returns the field with a name, or fields where there is none.
@@ -57,6 +60,7 @@ const (
 //	stage,instruction,frequency,time,energy
 //	rank,dp_rank,pp_rank,tp_rank,stage,instruction,frequency,time,energy
 //
+// the latter with cp_rank or ep_rank too, where there are such groups,
 // compressed with gzip or not; name is what messages call it. A byte order mark,
 // CRLF, blank lines, repeated headers, columns in another order, columns of
 // other names, and spaces around values are repaired and reported. All that
@@ -208,15 +212,17 @@ func (rd *reader) readHeader(number int, line string) error {
 			found.add(Problem{Line: number, Column: c.column, Field: "column", Value: c.value, Message: "there is one of this name before it; delete or rename one"})
 		default:
 			rd.column[f] = i
-			rd.report.Reordered = rd.report.Reordered || f < last
-			last = f
+			if f <= fieldEnergy {
+				rd.report.Reordered = rd.report.Reordered || f < last
+				last = f
+			}
 		}
 		if c.spaced {
 			rd.report.Spaces++
 		}
 	}
 	rd.ranked(&found, number)
-	for f := fieldStage; f < fields; f++ {
+	for f := fieldStage; f <= fieldEnergy; f++ {
 		if rd.column[f] < 0 {
 			p := Problem{Line: number, Column: 1, Field: "column", Value: f.String(), Message: "missing; the header must be " + shortHeader}
 			for _, c := range cells {
@@ -244,6 +250,11 @@ func (rd *reader) ranked(found *problems, number int) {
 			have = append(have, f.String())
 		} else {
 			missing = append(missing, f.String())
+		}
+	}
+	for _, f := range [...]field{fieldCP, fieldEP} {
+		if rd.column[f] >= 0 {
+			have = append(have, f.String())
 		}
 	}
 	rd.report.Ranked = len(missing) == 0

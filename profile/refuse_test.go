@@ -145,7 +145,7 @@ p.csv:5:21: energy "1e-20": absurdly small in J` + skip},
 
 		// Ranks.
 		{"one rank's file", header9 + "3,0,3,0,3,forward,1410,0.05,23.8\n", `p.csv: only the rows of rank 3 are here (dp_rank 0, pp_rank 3, tp_rank 0; stage 3): those of all other ranks are missing; join the files of all ranks, or leave out the rank columns if one GPU runs the whole model`},
-		{"one rank in two places", header9 + "0,0,0,0,0,forward,1410,0.05,23.8\n0,0,0,1,0,forward,1410,0.05,23.8\n", `p.csv:3:1: rank "0": the rank columns contradict each other: rank 0 has dp_rank 0, pp_rank 0 and tp_rank 1 here, but 0, 0 and 0 in line 2`},
+		{"one rank in two places", header9 + "0,0,0,0,0,forward,1410,0.05,23.8\n0,0,0,1,0,forward,1410,0.05,23.8\n", `p.csv:3:1: rank "0": the rank columns contradict each other: rank 0 has dp_rank 0, pp_rank 0 and tp_rank 1 here, but dp_rank 0, pp_rank 0 and tp_rank 0 in line 2`},
 		{"two ranks in one place", header9 + "0,0,0,0,0,forward,1410,0.05,23.8\n1,0,0,0,0,forward,1410,0.05,23.8\n", `p.csv:3:1: rank "1": the rank columns contradict each other: dp_rank 0, pp_rank 0 and tp_rank 0 are rank 1 here, but rank 0 in line 2`},
 		{"one stage on two pipeline ranks", header9 + "0,0,0,0,0,forward,1410,0.05,23.8\n1,0,1,0,0,forward,1410,0.05,23.8\n", `p.csv:3:5: pp_rank "1": the rank columns contradict each other: stage 0 is on pp_rank 1 here, but on pp_rank 0 in line 2`},
 		{"first member missing", header9 + "0,0,0,0,0,forward,1410,0.05,23.8\n3,0,1,1,1,forward,1410,0.05,23.8\n", `p.csv:3:7: tp_rank "1": stage 1 has rows of tp_rank 1 only; those of tp_rank 0 are missing`},

@@ -27,6 +27,7 @@ const (
 // row is one measurement, in the integer units of package unit.
 type row struct {
 	stage, instruction, clock, member int32
+	others                            int32 // which cp_rank and ep_rank, until members are numbered
 	line                              int32
 	time                              unit.Time
 	energy                            unit.Energy
@@ -73,7 +74,13 @@ func (rd *reader) row(number int, line string, cells []cell) {
 		at.dp = rd.whole(fieldDP, cells, maxRank)
 		at.pp = rd.whole(fieldPP, cells, maxRank)
 		at.tp = rd.whole(fieldTP, cells, maxRank)
-		r.member = at.tp
+		if rd.column[fieldCP] >= 0 {
+			at.cp = rd.whole(fieldCP, cells, maxStage)
+		}
+		if rd.column[fieldEP] >= 0 {
+			at.ep = rd.whole(fieldEP, cells, maxStage)
+		}
+		r.member, r.others = at.tp, rd.ranks.others(at.cp, at.ep)
 	}
 	r.stage = rd.whole(fieldStage, cells, maxStage)
 	name := rd.instruction(cells)

@@ -65,7 +65,7 @@ func readProfile(text string, said frontierfile.Profile) (*measurements, error) 
 		}
 		number := func(name string, digits int, r unit.Rounding, least, most int64) (v int64) {
 			k, ok := column[name]
-			if err != nil || !ok && name == "tp_rank" {
+			if err != nil || !ok && strings.HasSuffix(name, "p_rank") {
 				return 0
 			}
 			if !ok {
@@ -80,6 +80,8 @@ func readProfile(text string, said frontierfile.Profile) (*measurements, error) 
 		}
 		s.stage = int(number("stage", 0, whole, 0, 1<<16-1))
 		s.member = number("tp_rank", 0, whole, 0, 1<<24-1)
+		s.member += number("cp_rank", 0, whole, 0, 1<<16-1) << 24
+		s.member += number("ep_rank", 0, whole, 0, 1<<16-1) << 40
 		s.clock = number("frequency", clockDigits, whole, 20, 10_000)
 		s.time = number("time", timeDigits, unit.Up, 1, int64(unit.MaxOpTime))
 		s.energy = number("energy", energyDigits, unit.Nearest, 1, int64(unit.MaxOpEnergy))
