@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"iter"
+	"slices"
 )
 
 // Size is how large a pipeline is.
@@ -91,6 +92,23 @@ func (o *Order) All() iter.Seq2[int, Action] {
 			}
 		}
 	}
+}
+
+// Instructions returns the instructions that a profile needs for the order, by
+// name. O(ops).
+func (o *Order) Instructions() []string {
+	var seen [kinds]bool
+	for _, a := range o.All() {
+		seen[a.Kind] = true
+	}
+	var all []string
+	for k, ok := range seen {
+		if ok {
+			all = append(all, Kind(k).Instruction())
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // ForwardOnly says whether the order has no backward at all (inference). O(ops)

@@ -1,17 +1,18 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/perseus-energy/perseus/pipeline"
+	"github.com/perseus-energy/perseus/pipeline/dagfile"
 )
 
 type schedulesCommand struct {
-	List schedulesListCommand `cmd:"" default:"1" help:"List the schedules."`
-	Show schedulesShowCommand `cmd:"" help:"Show what each rank runs, in which order."`
+	List      schedulesListCommand  `cmd:"" default:"withargs" help:"List the schedules, with a picture of each."`
+	Show      schedulesShowCommand  `cmd:"" help:"Show what each rank runs, in which order."`
+	DAGSchema schedulesDAGSchemaCmd `cmd:"" name:"dag-schema" help:"Print the JSON Schema of what perseus frontier --dag reads."`
 }
 
 // Help is the text of perseus schedules --help.
@@ -20,13 +21,28 @@ func (schedulesCommand) Help() string {
 
     perseus schedules
     perseus schedules show 1f1b --ranks 4 --microbatches 8
-    perseus schedules show zbv --ranks 4 --microbatches 8 --format csv > order.csv`
+    perseus schedules show zbv --ranks 4 --microbatches 8 --format csv > order.csv
+    perseus schedules show interleaved-1f1b --ranks 4 --chunks 2 --microbatches 6 --group 6 --format csv
+    perseus schedules list --json`
 }
 
-type schedulesListCommand struct{}
+type schedulesDAGSchemaCmd struct{}
+
+// Run prints the schema that package dagfile has.
+func (schedulesDAGSchemaCmd) Run(w *world) error {
+	_, err := w.stdout.Write(dagfile.Schema())
+	return err
+}
+
+type schedulesListCommand struct {
+	JSON bool `name:"json" help:"As JSON, for programs."`
+}
 
 // Run lists the schedules that package pipeline builds, with a picture of each.
-func (schedulesListCommand) Run(w *world) error {
+func (c schedulesListCommand) Run(w *world) error {
+	if c.JSON {
+		return listJSON(w)
+	}
 	for i, s := range pipeline.Schedules() {
 		if i > 0 {
 			fmt.Fprintln(w.stdout)
@@ -50,13 +66,54 @@ func (schedulesListCommand) Run(w *world) error {
 	return nil
 }
 
+// listJSON is the list as JSON.
+func listJSON(w *world) error {
+	type size struct {
+		Ranks        int `json:"ranks"`
+		Chunks       int `json:"chunks"`
+		Microbatches int `json:"microbatches"`
+		Group        int `json:"group_size,omitempty"`
+	}
+	type schedule struct {
+		Name         string     `json:"name"`
+		Aliases      []string   `json:"aliases"`
+		Summary      string     `json:"summary"`
+		Sizes        string     `json:"sizes"`
+		Placement    string     `json:"placement"`
+		Instructions []string   `json:"instructions"`
+		Example      size       `json:"example"`
+		Picture      []string   `json:"picture"`
+		Order        [][]string `json:"order"`
+	}
+	var all []schedule
+	for _, s := range pipeline.Schedules() {
+		order, err := pipeline.Build(s.Name, s.Example)
+		if err != nil {
+			return err
+		}
+		picture, err := order.Picture()
+		if err != nil {
+			return err
+		}
+		all = append(all, schedule{
+			Name: s.Name, Aliases: append([]string{}, s.Aliases...), Summary: s.Summary, Sizes: s.Sizes, Placement: s.Placement.String(),
+			Instructions: order.Instructions(),
+			Example:      size{order.Size.Ranks, order.Size.Chunks, order.Size.Microbatches, order.Size.Group},
+			Picture:      strings.Split(strings.TrimSuffix(picture, "\n"), "\n"), Order: order.ToActions(),
+		})
+	}
+	e := json.NewEncoder(w.stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(map[string]any{"schedules": all})
+}
+
 type schedulesShowCommand struct {
 	Name string `arg:"" schedules:"" help:"The schedule: ${schedules}."`
 
-	Ranks        int    `placeholder:"N" help:"Pipeline ranks. What is not given is of a small size that shows the schedule's shape."`
-	Microbatches int    `short:"m" placeholder:"N" help:"Microbatches of an iteration."`
-	Chunks       int    `placeholder:"N" help:"Stages that each rank holds, where the schedule has several."`
-	Group        int    `placeholder:"N" help:"Microbatches that run through one chunk before the next, in interleaved schedules."`
+	Ranks        *int   `placeholder:"N" help:"Pipeline ranks. What is not given is of a small size that shows the schedule's shape."`
+	Microbatches *int   `short:"m" placeholder:"N" help:"Microbatches of an iteration."`
+	Chunks       *int   `placeholder:"N" help:"Stages that each rank holds, where the schedule has several."`
+	Group        *int   `placeholder:"N" help:"Microbatches that run through one chunk before the next, in interleaved schedules."`
 	Format       string `enum:"text,csv,json" default:"text" help:"text (a picture), csv (PyTorch's schedule CSV) or json."`
 }
 
@@ -67,10 +124,17 @@ func (c *schedulesShowCommand) Run(w *world) error {
 		return input(err)
 	}
 	size := s.Example
-	if c.Ranks != 0 || c.Microbatches != 0 || c.Chunks != 0 || c.Group != 0 {
-		size = pipeline.Size{
-			Ranks: cmp.Or(c.Ranks, size.Ranks), Microbatches: cmp.Or(c.Microbatches, size.Microbatches),
-			Chunks: cmp.Or(c.Chunks, size.Chunks), Group: c.Group,
+	for _, n := range []struct {
+		name  string
+		given *int
+		into  *int
+	}{{"ranks", c.Ranks, &size.Ranks}, {"microbatches", c.Microbatches, &size.Microbatches}, {"chunks", c.Chunks, &size.Chunks}, {"group", c.Group, &size.Group}} {
+		switch {
+		case n.given == nil:
+		case *n.given < 1:
+			return input(fmt.Errorf("--%s %d: at least 1 is needed", n.name, *n.given))
+		default:
+			*n.into = *n.given
 		}
 	}
 	order, err := pipeline.Build(c.Name, size)
