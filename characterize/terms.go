@@ -189,7 +189,7 @@ func (j *Job) options(k frontierfile.Key, rules []derive.Rule) ([]dag.Option, er
 	if err != nil {
 		return nil, err
 	}
-	if k.CapMHz > 0 {
+	if k.CapMHz > 0 && len(options) > 0 {
 		lowest := slices.MinFunc(options, func(a, b dag.Option) int { return a.Knobs.Compare(b.Knobs) })
 		options = slices.DeleteFunc(options, func(o dag.Option) bool { return o.Knobs.ClockMHz > k.CapMHz })
 		if len(options) == 0 {
