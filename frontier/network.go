@@ -26,8 +26,10 @@ type network struct {
 	duration []int64
 	capacity []int64
 
-	// dependencyArc is the arc of each dependency, −1 where it is contracted.
-	dependencyArc []int32
+	// carrier is, for each arc of the graph, the arc that carries its flow: the
+	// dependency's own, or the op's where the dependency is contracted; −1 where
+	// there is no flow.
+	carrier []int32
 	// first is each op's slowest vertex.
 	first []int32
 }
@@ -50,20 +52,96 @@ const unlimited int64 = 1 << 62
 
 const atLeastUnlimited = unlimited - int64(unit.MaxFlow)
 
-// newNetwork contracts a dependency where it is its target's only one or its
-// source's only one: the two events may as well happen together. All arcs of
-// Source and Sink go that way.
+// newNetwork leaves out dependencies that others imply, and contracts one where
+// it is its target's only one or its source's only one: the two events may as
+// well happen together. All arcs of Source and Sink go that way.
 func newNetwork(p *dag.Problem) *network {
 	g := p.Graph
-	n := &network{}
-	firstOf := make([]int32, len(p.Curves))
-	curve := func() int32 {
+	n := &network{nodes: 2, source: 0, sink: 1, carrier: make([]int32, len(g.Arcs))}
+	firstOf, dependency := n.curves(p.Curves)
+
+	in, out := make([]int32, g.Ops), make([]int32, g.Ops)
+	implied := impliedByChain(g)
+	for i, a := range g.Arcs {
+		if i < g.Dependencies && implied[i] {
+			continue
+		}
+		if a.From >= 0 {
+			out[a.From]++
+		}
+		if a.To >= 0 {
+			in[a.To]++
+		}
+	}
+	// The start of an op with several predecessors and the end of one with several
+	// successors are events of their own, unless they are contracted.
+	start, end := make([]int32, g.Ops), make([]int32, g.Ops)
+	event := func() int32 {
+		n.nodes++
+		return n.nodes - 1
+	}
+	for op := range start {
+		start[op] = -1
+		if in[op] > 1 {
+			start[op] = event()
+		}
+		end[op] = -1
+	}
+	for i, a := range g.Arcs {
+		switch {
+		case i < g.Dependencies && implied[i]:
+		case a.To == dag.Sink:
+			end[a.From] = n.sink
+		case a.From >= 0 && out[a.From] == 1 && in[a.To] > 1:
+			end[a.From] = start[a.To]
+		}
+	}
+	for op := range end {
+		if end[op] < 0 {
+			end[op] = event()
+		}
+	}
+	for i, a := range g.Arcs {
+		if i < g.Dependencies && implied[i] || a.To < 0 || in[a.To] > 1 {
+			continue
+		}
+		start[a.To] = n.source
+		if a.From >= 0 {
+			start[a.To] = end[a.From]
+		}
+	}
+	for op := range int32(g.Ops) {
+		n.first = append(n.first, firstOf[p.CurveOf[op]])
+		n.arcs = append(n.arcs, arc{tail: start[op], head: end[op], vertex: n.first[op]})
+	}
+	for i, a := range g.Arcs {
+		switch {
+		case i < g.Dependencies && implied[i]:
+			n.carrier[i] = -1
+		case a.To >= 0 && in[a.To] == 1:
+			n.carrier[i] = a.To
+		case out[a.From] == 1:
+			n.carrier[i] = a.From
+		default:
+			n.carrier[i] = int32(len(n.arcs))
+			n.arcs = append(n.arcs, arc{tail: end[a.From], head: start[a.To], vertex: dependency})
+		}
+	}
+	n.number(p, start, end)
+	n.connect()
+	return n
+}
+
+// curves lays out the curves' vertices, and the one of dependencies, and returns
+// the slowest vertex of each.
+func (n *network) curves(curves []dag.Curve) (first []int32, dependency int32) {
+	begin := func() int32 {
 		n.duration, n.capacity = append(n.duration, never), append(n.capacity, 0)
 		return int32(len(n.duration))
 	}
-	for i := range p.Curves {
-		c := &p.Curves[i]
-		firstOf[i] = curve()
+	for i := range curves {
+		c := &curves[i]
+		first = append(first, begin())
 		for k := range c.Hull {
 			n.duration = append(n.duration, int64(c.Vertex(k).Time))
 			if k < len(c.Slope) {
@@ -73,54 +151,33 @@ func newNetwork(p *dag.Problem) *network {
 			}
 		}
 	}
-	dependency := curve()
+	dependency = begin()
 	n.duration, n.capacity = append(n.duration, 0), append(n.capacity, unlimited)
+	return first, dependency
+}
 
-	n.source, n.sink = 0, 1
-	count := int32(2)
-	start, end := make([]int32, g.Ops), make([]int32, g.Ops)
-	for op := range int32(g.Ops) {
-		if len(g.In(op)) > 1 {
-			start[op] = count
-			count++
+// impliedByChain says of each dependency whether it skips ops of a chain: of ops
+// with consecutive numbers each of which depends on the one before, as those of
+// a rank do. Others imply it, so it need carry no flow.
+func impliedByChain(g *dag.Graph) []bool {
+	linked := make([]bool, g.Ops+1) // op depends on op−1
+	for _, a := range g.Arcs[:g.Dependencies] {
+		if a.To == a.From+1 {
+			linked[a.To] = true
 		}
 	}
-	for op := range int32(g.Ops) {
-		out := g.Out(op)
-		to := g.Arcs[out[0]].To
-		switch {
-		case to == dag.Sink:
-			end[op] = n.sink
-		case len(out) == 1 && len(g.In(to)) > 1:
-			end[op] = start[to]
-		default:
-			end[op] = count
-			count++
+	chain := make([]int32, g.Ops)
+	for op := int32(1); op < int32(g.Ops); op++ {
+		chain[op] = op
+		if linked[op] {
+			chain[op] = chain[op-1]
 		}
 	}
-	for op := range int32(g.Ops) {
-		if in := g.In(op); len(in) == 1 {
-			if from := g.Arcs[in[0]].From; from != dag.Source {
-				start[op] = end[from]
-			}
-		}
-	}
-	n.nodes = count
-	for op := range int32(g.Ops) {
-		n.first = append(n.first, firstOf[p.CurveOf[op]])
-		n.arcs = append(n.arcs, arc{tail: start[op], head: end[op], vertex: n.first[op]})
-	}
-	n.dependencyArc = make([]int32, g.Dependencies)
+	implied := make([]bool, g.Dependencies)
 	for i, a := range g.Arcs[:g.Dependencies] {
-		n.dependencyArc[i] = -1
-		if len(g.Out(a.From)) > 1 && len(g.In(a.To)) > 1 {
-			n.dependencyArc[i] = int32(len(n.arcs))
-			n.arcs = append(n.arcs, arc{tail: end[a.From], head: start[a.To], vertex: dependency})
-		}
+		implied[i] = a.To > a.From+1 && chain[a.From] == chain[a.To]
 	}
-	n.number(p, start, end)
-	n.connect()
-	return n
+	return implied
 }
 
 // number renumbers the nodes by their earliest time where all ops are slowest,

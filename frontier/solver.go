@@ -325,14 +325,10 @@ func (s *solver) solution(into *Solution) {
 		into.Start[op] = unit.Time(start)
 		into.Duration[op] = unit.Time(min(s.time(a.head)-start, s.duration[s.first[op]]))
 	}
-	for i, a := range g.Arcs {
-		switch {
-		case i < g.Dependencies && s.dependencyArc[i] >= 0:
-			into.Flow[i] = s.flow(s.dependencyArc[i])
-		case a.To >= 0 && len(g.In(a.To)) == 1:
-			into.Flow[i] = s.flow(a.To)
-		default:
-			into.Flow[i] = s.flow(a.From)
+	for i, carrier := range s.carrier {
+		into.Flow[i] = 0
+		if carrier >= 0 {
+			into.Flow[i] = s.flow(carrier)
 		}
 	}
 }
