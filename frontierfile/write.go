@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/perseus-energy/perseus/dag"
+	"github.com/perseus-energy/perseus/unit"
 )
 
 // WriteTo writes f as JSON: a line for each field of the header, each line of the
@@ -69,7 +70,7 @@ func (o *output) header(h *Header) {
 	o.value("gpus_per_rank", h.GPUsPerRank)
 	o.value("ops", h.Ops)
 	o.value("arcs", h.Arcs)
-	o.value("blocking_power_w", h.BlockingPower)
+	o.value("blocking_power_w", append([]unit.Power{}, h.BlockingPower...)) // never null
 	o.value("profile", struct {
 		SHA256        string `json:"sha256"`
 		TimeUnit      string `json:"time_unit"`

@@ -17,6 +17,9 @@ import (
 // Title returns a short name for a frontier.
 func Title(f *frontierfile.File) string {
 	h := &f.Header
+	if h.Graph != nil {
+		return fmt.Sprintf("graph, %s, %s", count(h.Ranks, "resource"), count(h.Ops, "op"))
+	}
 	return fmt.Sprintf("%s, %s, %s", h.Schedule, count(h.Ranks, "rank"), count(h.Microbatches, "microbatch"))
 }
 

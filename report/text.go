@@ -52,12 +52,19 @@ func WriteText(w io.Writer, f *frontierfile.File, o TextOptions) error {
 // writeJob says what the frontier is of.
 func writeJob(w io.Writer, f *frontierfile.File) {
 	h := &f.Header
-	each := fmt.Sprintf("%v a rank", h.BlockingPower[0])
-	if slices.Min(h.BlockingPower) != slices.Max(h.BlockingPower) {
-		each = fmt.Sprintf("%v to %v a rank", slices.Min(h.BlockingPower), slices.Max(h.BlockingPower))
+	each := "nowhere"
+	if len(h.BlockingPower) > 0 {
+		low, high := slices.Min(h.BlockingPower), slices.Max(h.BlockingPower)
+		if each = fmt.Sprintf("%v a rank", low); low != high {
+			each = fmt.Sprintf("%v to %v a rank", low, high)
+		}
 	}
-	fmt.Fprintf(w, "%s: %d stages on %s of %s, %s, %d ops\n", h.Schedule, h.Stages,
-		count(h.Ranks, "rank"), count(h.GPUsPerRank, "GPU"), count(h.Microbatches, "microbatch"), h.Ops)
+	if h.Graph != nil {
+		fmt.Fprintf(w, "a graph of %s on %s\n", count(h.Ops, "op"), count(h.Ranks, "resource"))
+	} else {
+		fmt.Fprintf(w, "%s: %s on %s of %s, %s, %d ops\n", h.Schedule, count(h.Stages, "stage"),
+			count(h.Ranks, "rank"), count(h.GPUsPerRank, "GPU"), count(h.Microbatches, "microbatch"), h.Ops)
+	}
 	fmt.Fprintf(w, "blocking power %s · profile %.12s… · %s, each with a proof\n\n", each, h.Profile.SHA256, count(len(f.Points), "point"))
 }
 
