@@ -1,6 +1,7 @@
 package round
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -16,16 +17,18 @@ const (
 	// bestTimes is how much more Best may spend than Normal.
 	bestTimes = 15
 	// startShare is the part of the budget that goes to whole schedules.
-	startShare = 0.4
-	// rounds is how often the workers compare what they have.
-	rounds = 4
-
+	startShare            = 0.4
 	startWidth, wideStart = 30, 90
 	improveWidth          = 20
 	breadth               = 10
 	// longest is the number of ops of a whole schedule searched in one piece.
 	longest = 4096
 )
+
+// stages says how many of a worker's schedules are improved in each part of the
+// time after the start: the best of the part before. In the last one all workers
+// take the best of all.
+var stages = [...]int{3, 1, 1}
 
 // startAlphas are the weights tried for whole schedules: how far a schedule may
 // leave the relaxed optimum for less loss now depends on the profile.
@@ -52,24 +55,23 @@ func search(p *dag.Problem, s *frontier.Solution, budget int64, choice []int32) 
 	}
 	spend := int64(float64(budget) * startShare)
 	each(func(w *worker) { w.start(choice, spend) })
-	for round := range int64(rounds) {
-		best := leader(team[:])
-		for _, w := range team {
-			if round > 0 && w.gap > best.gap {
-				w.gap = best.gap
-				copy(w.best, best.best)
+	for i, size := range stages {
+		if i == len(stages)-1 {
+			best := leader(team[:]).pool[0]
+			for _, w := range team {
+				w.pool[0] = entry{best.gap, slices.Clone(best.choice)}
 			}
 		}
-		until := spend + (budget-spend)*(round+1)/rounds
-		each(func(w *worker) { w.improve(until) })
+		until := spend + (budget-spend)*int64(i+1)/int64(len(stages))
+		each(func(w *worker) { w.refine(size, until) })
 	}
-	copy(choice, leader(team[:]).best)
+	copy(choice, leader(team[:]).pool[0].choice)
 }
 
 // budgetOf returns how many candidates a worker may make; one takes about 0.1 µs.
 func budgetOf(ops int, e Effort) int64 {
 	n := int64(ops)
-	budget := min(60_000*n, 8_000_000+15_000*n, 150_000_000)
+	budget := min(75_000*n, 10_000_000+19_000*n, 200_000_000)
 	if e == Best {
 		budget *= bestTimes
 	}
@@ -78,15 +80,7 @@ func budgetOf(ops int, e Effort) int64 {
 
 // leader returns the first of the workers with the least gap.
 func leader(team []*worker) *worker {
-	return slices.MinFunc(team, func(a, b *worker) int {
-		switch {
-		case a.gap < b.gap:
-			return -1
-		case a.gap > b.gap:
-			return 1
-		}
-		return 0
-	})
+	return slices.MinFunc(team, func(a, b *worker) int { return cmp.Compare(a.pool[0].gap, b.pool[0].gap) })
 }
 
 // worker searches by itself, with random numbers of its own.
@@ -98,7 +92,10 @@ type worker struct {
 	beams     [2]*beam
 	schedules [2]*schedule
 	choice    []int32
-	// best is the best choice so far and gap its gap.
+	// pool holds the schedules found at the start, later the best of them, the
+	// best first. It is never empty.
+	pool []entry
+	// best is the best choice in reach of the one being improved and gap its gap.
 	best  []int32
 	gap   float64
 	fixed []bool
@@ -119,7 +116,13 @@ func newWorker(number uint64, p *dag.Problem, models [2]*model, choice []int32) 
 		w.schedules[i] = newSchedule(m, w.choice)
 	}
 	w.gap = w.schedules[0].gap()
+	w.pool = []entry{{w.gap, slices.Clone(choice)}}
 	return w
+}
+
+type entry struct {
+	gap    float64
+	choice []int32
 }
 
 // scale returns the mean over the ops of the third least loss, or of the second
@@ -171,7 +174,34 @@ func (w *worker) start(choice []int32, until int64) {
 			b.work += int64(len(choice) / 8)
 		}
 		w.keep()
+		g := w.schedules[0].gap()
+		if !slices.ContainsFunc(w.pool, func(x entry) bool { return x.gap == g }) {
+			w.pool = append(w.pool, entry{g, slices.Clone(w.choice)})
+		}
+		w.prune(2 * stages[0])
 	}
+}
+
+// prune sorts the pool and leaves its best n schedules.
+func (w *worker) prune(n int) {
+	slices.SortStableFunc(w.pool, func(a, b entry) int { return cmp.Compare(a.gap, b.gap) })
+	w.pool = w.pool[:min(n, len(w.pool))]
+}
+
+// refine improves the best size schedules of the pool, each for the same part of
+// the work until then.
+func (w *worker) refine(size int, until int64) {
+	w.prune(size)
+	from := w.spent()
+	for i := range w.pool {
+		x := &w.pool[i]
+		w.gap = x.gap
+		copy(w.best, x.choice)
+		w.improve(from + (until-from)*int64(i+1)/int64(len(w.pool)))
+		x.gap = w.gap
+		copy(x.choice, w.best)
+	}
+	w.prune(size)
 }
 
 // improve searches neighbourhoods of the best choice until the work is spent.
