@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/perseus-energy/perseus/dag"
 	"github.com/perseus-energy/perseus/pipeline"
@@ -167,6 +168,9 @@ func PerStage(p *simulate.Pipeline) []Result {
 	}
 	return family
 }
+
+// milliseconds returns a unit of time for people.
+func milliseconds(t unit.Time) string { return strings.TrimSuffix((1000*t).String(), "s") + " ms" }
 
 // makespans evaluates schedules over and over without allocating.
 type makespans struct {

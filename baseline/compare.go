@@ -36,9 +36,8 @@ type Line struct {
 	Result
 	// Saving and Slowdown are against maximum clocks, as fractions.
 	Saving, Slowdown float64
-	// Ours is this Perseus' plan with an iteration at most as long, without its
-	// ops; nil for lines that are its own.
-	Ours *plan.Plan
+	// Ours is this Perseus' plan with an iteration at most as long.
+	Ours *Plan
 	// OursSaving is its saving.
 	OursSaving float64
 	// Worse says that ours uses more energy than the baseline at its time: a fault
@@ -69,14 +68,12 @@ type CompareOptions struct {
 
 // Compare plans a frontier's job by all methods, and by this Perseus at the time
 // of each. p is the frontier's pipeline, with the measurements if they are at
-// hand. It costs All and two plans of the given effort more than there are
-// baselines.
+// hand. It costs All and a plan for each of the baselines' times. The effort is
+// where they start: a plan that is no better than its baseline is made again with
+// more.
 func Compare(f *frontierfile.File, p *simulate.Pipeline, o CompareOptions) (*Comparison, error) {
-	planner, err := plan.New(f)
-	if err != nil {
-		return nil, err
-	}
 	c := &Comparison{Frontier: f, Pipeline: p, Pipelines: max(o.Pipelines, 1), Max: p.MaxClocks().Cost()}
+	var err error
 	figures, known := FiguresOf(f.Header.Profile.SHA256, "")
 	known = known && p.Order.Schedule == "1f1b" && p.Ranks() == 8
 	if known {
@@ -85,40 +82,40 @@ func Compare(f *frontierfile.File, p *simulate.Pipeline, o CompareOptions) (*Com
 	if o.Tau == 0 {
 		o.Tau = TauOf(known)
 	}
-	for _, goal := range []plan.Goal{plan.Fastest, plan.LeastEnergy} {
-		made, err := planner.Make(plan.Request{Goal: goal, Effort: o.Effort})
-		if err != nil {
-			return nil, err
+	results := All(p, o.Tau)
+	least, fastest := landmarks(p)
+	at := &equalTime{p: p, least: least, made: map[unit.Time]Plan{}}
+	times := []unit.Time{fastest, least}
+	for _, r := range results {
+		if r.Schedule != nil {
+			times = append(times, r.Cost.Time)
 		}
-		s, err := p.Plan(made)
-		if err != nil {
-			return nil, err
-		}
-		l := c.line(result(Ours, goal.String(), s))
-		made.Ranks = nil
-		l.Ours, l.OursSaving = made, l.Saving
+	}
+	if err := at.plans(times, o.Effort); err != nil {
+		return nil, err
+	}
+	for i, name := range []string{"fastest", "least energy"} {
+		made := at.made[times[i]]
+		l := c.line(result(Ours, name, p.Choice("", made.Choice)))
+		l.Ours, l.OursSaving = &made, l.Saving
 		c.Own = append(c.Own, l)
 	}
-	for _, r := range All(p, o.Tau) {
+	for _, r := range results {
 		l := c.line(r)
 		if r.Schedule != nil {
-			l.Ours, err = planner.Make(plan.Request{Goal: plan.WithinTime, Time: r.Cost.Time, Effort: o.Effort})
-			if err != nil {
+			if l.Ours, err = at.plan(r.Cost.Time, r.Cost.Energy); err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", r.Method, r.Setting, err)
 			}
-			l.Ours.Ranks = nil
-			l.OursSaving = 1 - l.Ours.Energy.Joules()/c.Max.Energy.Joules()
-			theirs, _ := r.Cost.Energy.Nanojoules(unit.Nearest)
-			// A nanojoule is what rounding may add.
-			l.Worse = int64(l.Ours.Energy) > theirs+1
-			if known && r.Method == Published && r.Planned > 0 && len(c.Lines) > 0 && c.Lines[len(c.Lines)-1].Method != Published {
+			l.OursSaving = saving(l.Ours.Energy, c.Max.Energy)
+			l.Worse = l.Ours.Energy.Cmp(r.Cost.Energy) > 0
+			if known && r.Method == Published && r.Planned > 0 && c.Lines[len(c.Lines)-1].Method != Published {
 				l.Known = figures.Intrinsic[p.Order.Size.Microbatches]
 			}
 		}
 		c.Lines = append(c.Lines, l)
 	}
 	if o.Noise > 0 {
-		c.Noise, err = noise(planner, p, o)
+		c.Noise, err = noise(f, p, o)
 	}
 	return c, err
 }
@@ -153,7 +150,11 @@ type Noisy struct {
 
 // noise runs maximum clocks and the fastest plan with each margin under noise: op
 // for op the same draws.
-func noise(planner *plan.Planner, p *simulate.Pipeline, o CompareOptions) ([]Noisy, error) {
+func noise(f *frontierfile.File, p *simulate.Pipeline, o CompareOptions) ([]Noisy, error) {
+	planner, err := plan.New(f)
+	if err != nil {
+		return nil, err
+	}
 	var all []Noisy
 	var base meanCost
 	run := func(name string, margin plan.Ratio, s *simulate.Schedule) error {

@@ -46,11 +46,11 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	return b.Flush()
 }
 
-func aboveBound(p *plan.Plan) string {
-	if p.Gap == 0 {
+func aboveBound(p *Plan) string {
+	if p.Optimal() {
 		return "none: optimal"
 	}
-	return fmt.Sprintf("≤ %.4f %%", 100*p.Gap.Float())
+	return fmt.Sprintf("≤ %.4f %%", 100*p.Gap())
 }
 
 func (c *Comparison) writeNotes(w io.Writer) {
@@ -103,6 +103,7 @@ type jsonLine struct {
 	OursSaving    *float64 `json:"perseus_saving_percent,omitempty"`
 	Bound         *float64 `json:"perseus_bound_j,omitempty"`
 	Gap           *float64 `json:"perseus_gap,omitempty"`
+	Effort        string   `json:"perseus_effort,omitempty"`
 	Optimal       bool     `json:"perseus_proven_optimal,omitempty"`
 	Worse         bool     `json:"perseus_is_worse,omitempty"`
 	PlannedSaving *float64 `json:"expected_saving_percent,omitempty"`
@@ -157,7 +158,8 @@ func (l *Line) json(pipelines float64) jsonLine {
 	j.Saving, j.Slowdown = p(100*l.Saving), p(100*l.Slowdown)
 	if o := l.Ours; o != nil {
 		j.OursTime, j.OursEnergy, j.OursSaving = p(o.Time.Seconds()), p(pipelines*o.Energy.Joules()), p(100*l.OursSaving)
-		j.Bound, j.Gap, j.Optimal = p(pipelines*o.Bound.Joules()), p(o.Gap.Float()), o.Gap == 0
+		j.Bound, j.Gap, j.Optimal = p(pipelines*o.Bound.Joules()), p(o.Gap()), o.Optimal()
+		j.Effort = o.Effort.String()
 	}
 	if l.Planned > 0 {
 		j.PlannedSaving = p(100 * l.PlannedSaving)

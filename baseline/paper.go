@@ -58,7 +58,7 @@ func (w *Workload) job(ctx context.Context, microbatches int) (*frontierfile.Fil
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := characterize.Run(ctx, characterize.NewJob(w.Profile, profile.Units{}, o, w.Blocking), characterize.Options{})
+	f, err := characterize.Run(ctx, characterize.NewJob(w.Profile, profile.Units{}, o, w.Blocking), characterize.Options{Points: 3})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -111,8 +111,8 @@ func (r *TableRow) Reproduced() bool {
 	return l.Reproduced()
 }
 
-// Paper makes the paper's tables of a workload. It costs a whole frontier, and the
-// published one, for each number of microbatches.
+// Paper makes the paper's tables of a workload. It costs a walk of the frontier, and
+// of the published one, for each number of microbatches.
 func Paper(ctx context.Context, w Workload, effort round.Effort) (*Tables, error) {
 	t := &Tables{Workload: w}
 	for _, m := range PaperMicrobatches() {
@@ -130,10 +130,6 @@ func (w *Workload) row(ctx context.Context, microbatches int, effort round.Effor
 	if err != nil {
 		return nil, err
 	}
-	planner, err := plan.New(f)
-	if err != nil {
-		return nil, err
-	}
 	h := &f.Header
 	top := h.MaxClockEnergy.Joules()
 	r := &TableRow{
@@ -143,30 +139,27 @@ func (w *Workload) row(ctx context.Context, microbatches int, effort round.Effor
 	if w.Published != nil {
 		r.Published = w.Published.Intrinsic[microbatches]
 	}
-	fastest, err := planner.Make(plan.Request{Goal: plan.Fastest, Effort: effort})
-	if err != nil {
-		return nil, err
-	}
-	r.Fastest, r.Gap = 1-fastest.Energy.Joules()/top, fastest.Gap.Float()
-	r.Speedup = 1 - fastest.Time.Seconds()/h.MaxClockTime.Seconds()
-	unchanged, err := planner.Make(plan.Request{Goal: plan.WithinTime, Time: h.MaxClockTime, Effort: effort})
-	if err != nil {
-		return nil, err
-	}
-	r.Unchanged = 1 - unchanged.Energy.Joules()/top
+	times := []unit.Time{h.TMin, min(h.MaxClockTime, h.LeastEnergyTime)}
 	for _, factor := range Factors() {
-		s, err := planner.Make(plan.Request{Goal: plan.Straggler, Factor: factor, Effort: effort})
-		if err != nil {
-			return nil, err
-		}
-		r.Straggler = append(r.Straggler, s.Saving.Float())
+		times = append(times, scaled(h.TMin, factor))
+	}
+	plans, err := PlansAt(p.Problem, times, effort)
+	if err != nil {
+		return nil, err
+	}
+	r.Fastest, r.Gap = 1-plans[0].Energy.Joules()/top, plans[0].Gap()
+	r.Speedup = 1 - plans[0].Time.Seconds()/h.MaxClockTime.Seconds()
+	r.Unchanged = 1 - plans[1].Energy.Joules()/top
+	max := p.MaxClocks().Cost()
+	for i, until := range times[2:] {
+		waiting := Plan{Time: max.Time, Effective: max.Effective}
+		r.Straggler = append(r.Straggler, saving(plans[2+i].Waiting(p, until), waiting.Waiting(p, until)))
 	}
 	published := PublishedEnds(p, w.Tau)[0]
 	if published.Schedule != nil {
-		cost := p.MaxClocks().Cost()
 		r.Expected = 1 - published.Planned/top
-		r.Replayed = saving(published.Cost.Energy, cost.Energy)
-		r.Slowdown = published.Cost.Time.Seconds()/cost.Time.Seconds() - 1
+		r.Replayed = saving(published.Cost.Energy, max.Energy)
+		r.Slowdown = published.Cost.Time.Seconds()/max.Time.Seconds() - 1
 	}
 	return r, ctx.Err()
 }
@@ -200,8 +193,14 @@ type ScaleRow struct {
 // stages of 8 GPUs.
 func scaleMicrobatches() []int { return []int{96, 48, 24, 12, 6} }
 
-// Emulate runs a workload at 1,024 to 16,384 GPUs. It costs a whole frontier for
-// each size.
+// scaled returns t·f, rounded down.
+func scaled(t unit.Time, f plan.Ratio) unit.Time {
+	v, _ := unit.Product(unit.Power(f), t).DivInt(int64(plan.One), unit.Down)
+	return unit.Time(v)
+}
+
+// Emulate runs a workload at 1,024 to 16,384 GPUs. It costs a walk of
+// the frontier for each size.
 func Emulate(ctx context.Context, w Workload, factor plan.Ratio, effort round.Effort) (*LargeScale, error) {
 	l := &LargeScale{Workload: w, Factor: factor}
 	for _, m := range scaleMicrobatches() {
@@ -219,20 +218,11 @@ func (w *Workload) scaleRow(ctx context.Context, microbatches int, factor plan.R
 	if err != nil {
 		return nil, err
 	}
-	planner, err := plan.New(f)
+	plans, err := PlansAt(p.Problem, []unit.Time{f.Header.TMin, scaled(f.Header.TMin, factor)}, effort)
 	if err != nil {
 		return nil, err
 	}
-	schedules := map[plan.Goal]*simulate.Schedule{}
-	for _, r := range []plan.Request{{Goal: plan.Fastest, Effort: effort}, {Goal: plan.Straggler, Factor: factor, Effort: effort}} {
-		made, err := planner.Make(r)
-		if err != nil {
-			return nil, err
-		}
-		if schedules[r.Goal], err = p.Plan(made); err != nil {
-			return nil, err
-		}
-	}
+	fastest, waiting := p.Choice("fastest", plans[0].Choice), p.Choice("straggler", plans[1].Choice)
 	pipelines := GlobalBatch / microbatches
 	gpusPerStage := GPUsPerStage
 	if p.GPUsPerRank > 1 {
@@ -248,7 +238,6 @@ func (w *Workload) scaleRow(ctx context.Context, microbatches int, factor plan.R
 		}
 		return float64(w.Scale) * n.Time.Seconds(), energyScale * n.Energy().Joules(), nil
 	}
-	fastest, waiting := schedules[plan.Fastest], schedules[plan.Straggler]
 	var time, energy [4]float64
 	for i, c := range []struct {
 		straggler, others *simulate.Schedule

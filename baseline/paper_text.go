@@ -53,7 +53,7 @@ func (t *Tables) WriteText(w io.Writer) error {
 	}
 	if p := k.Published; p != nil {
 		fmt.Fprintf(b, "published, 96 microbatches: %.2f at T'/T 1.2, least energy at T*/T %.2f\n", p.Straggler, p.Slowest)
-		fmt.Fprintf(b, explanation, k.Tau, k.Scale)
+		fmt.Fprintf(b, explanation, milliseconds(k.Tau), k.Scale)
 	}
 	fmt.Fprintln(b)
 	return b.Flush()
@@ -63,7 +63,7 @@ func (t *Tables) WriteText(w io.Writer) error {
 // figures behind it.
 const explanation = `
 Why they differ: the published figures are what the published algorithm expects by its exponential curves (τ = 1 ms of
-the job, %v of this profile, which is 1/%d of a stage), not what its clocks use by the measurements ("replayed"): that is
+the job, %s of this profile, which is 1/%d of a stage), not what its clocks use by the measurements ("replayed"): that is
 less where a curve flatters the fast end, more where it does the reverse. Perseus here uses the measured options themselves
 and every nanosecond, and its figures are replayed ones.
 `

@@ -129,7 +129,7 @@ func blockingOf(p *simulate.Pipeline, curve int32) unit.Power {
 func PublishedEnds(p *simulate.Pipeline, tau unit.Time) []Result {
 	steps, err := PublishedFrontier(p, tau)
 	if err != nil {
-		return []Result{{Method: Published, Setting: "τ = " + tau.String(), Note: err.Error()}}
+		return []Result{{Method: Published, Setting: "τ = " + milliseconds(tau), Note: err.Error()}}
 	}
 	power := p.Problem.BlockingPower.Watts()
 	var fastest, least published
@@ -159,7 +159,7 @@ func (k *published) set(s *Step, energy float64) {
 }
 
 func (k *published) result(setting string, tau unit.Time) Result {
-	r := result(Published, fmt.Sprintf("%s, τ = %v", setting, tau), k.solver.schedule(k.duration))
+	r := result(Published, fmt.Sprintf("%s, τ = %s", setting, milliseconds(tau)), k.solver.schedule(k.duration))
 	r.Planned = k.energy
 	return r
 }

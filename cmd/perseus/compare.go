@@ -35,7 +35,7 @@ type compareCommand struct {
 	LargeScale bool       `group:"The paper's tables:" help:"Emulate 1,024 to 16,384 GPUs, from --profile or with --paper."`
 	Straggler  plan.Ratio `group:"The paper's tables:" default:"1.2" placeholder:"1.2" help:"The straggler of --large-scale."`
 
-	Effort    round.Effort `default:"normal" choices:"fast,normal,best" placeholder:"normal" help:"As in perseus plan; the tables and the emulation take the whole frontier's own points at fast."`
+	Effort    round.Effort `default:"fast" choices:"fast,normal,best" placeholder:"fast" help:"As in perseus plan. Plans that are no better than their baseline are made again with more."`
 	Pipelines int          `default:"1" placeholder:"D" help:"How many pipelines run data-parallel: energies are of all."`
 	UnitTime  unit.Time    `placeholder:"1ms" help:"The unit of time of the published algorithm. Without it, 1 ms of the job: a tenth of it for the paper's profiles, which are a tenth of a stage."`
 
