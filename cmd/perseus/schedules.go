@@ -10,9 +10,10 @@ import (
 )
 
 type schedulesCommand struct {
-	List      schedulesListCommand  `cmd:"" default:"withargs" help:"List the schedules, with a picture of each."`
-	Show      schedulesShowCommand  `cmd:"" help:"Show what each rank runs, in which order."`
-	DAGSchema schedulesDAGSchemaCmd `cmd:"" name:"dag-schema" help:"Print the JSON Schema of what perseus frontier --dag reads."`
+	List      schedulesListCommand    `cmd:"" default:"withargs" help:"List the schedules, with a picture of each."`
+	Show      schedulesShowCommand    `cmd:"" help:"Show what each rank runs, in which order."`
+	Savings   schedulesSavingsCommand `cmd:"" help:"Compare what all schedules leave to save, for the same model on the same GPUs."`
+	DAGSchema schedulesDAGSchemaCmd   `cmd:"" name:"dag-schema" help:"Print the JSON Schema of what perseus frontier --dag reads."`
 }
 
 // Help is the text of perseus schedules --help.
