@@ -217,6 +217,7 @@ func (r Rule) Options(measured func(instruction string) ([]dag.Option, error)) (
 			return nil, err
 		}
 		scaled := make([]dag.Option, 0, len(options))
+		options = slices.SortedFunc(slices.Values(options), func(a, b dag.Option) int { return a.Knobs.Compare(b.Knobs) })
 		for _, o := range options {
 			if o, err = Scale(o, t.Factor, t.Factor); err != nil {
 				return nil, fmt.Errorf("derivation %v: %w", r, err)
