@@ -144,3 +144,33 @@ func TestParseEffort(t *testing.T) {
 		t.Error(`ParseEffort("slow") succeeds`)
 	}
 }
+
+// TestSearchAgainstBruteForce wants the best schedule there is of small problems.
+func TestSearchAgainstBruteForce(t *testing.T) {
+	total, missed := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		p := problem(t)
+		work := 1
+		for op := range int32(p.Graph.Ops) {
+			if work *= len(p.Curve(op).Options); work > 5000 {
+				t.Skip("too many schedules")
+			}
+		}
+		asked := unit.Time(rapid.Int64Range(int64(fastest(p)), int64(slowest(p))).Draw(t, "asked"))
+		s := solution(reference.Solve(p, asked))
+		choice := round.Round(p, s, round.Fast)
+		round.Search(p, s, 20_000, choice)
+		_, best, _ := reference.Best(p, asked)
+		total++
+		switch evaluate(p, choice).Effective.Cmp(best) {
+		case -1:
+			t.Fatal("better than the best of all schedules")
+		case 1:
+			missed++
+		}
+	})
+	if 20*missed > total {
+		t.Errorf("%d of %d schedules are not the best there is", missed, total)
+	}
+	t.Logf("%d of %d missed", missed, total)
+}

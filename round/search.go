@@ -71,7 +71,7 @@ func search(p *dag.Problem, s *frontier.Solution, budget int64, choice []int32) 
 // budgetOf returns how many candidates a worker may make; one takes about 0.1 µs.
 func budgetOf(ops int, e Effort) int64 {
 	n := int64(ops)
-	budget := min(75_000*n, 10_000_000+19_000*n, 200_000_000)
+	budget := min(75_000*n, 10_000_000+16_000*n, 200_000_000)
 	if e == Best {
 		budget *= bestTimes
 	}
