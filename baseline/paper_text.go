@@ -40,13 +40,13 @@ func (t *Tables) WriteText(w io.Writer) error {
 	for _, f := range Factors() {
 		fmt.Fprintf(n, "\tT'/T %v", f)
 	}
-	fmt.Fprint(n, "\tleast energy at T*/T\tslowest useful\t\n")
+	fmt.Fprint(n, "\tabove bound\tleast energy at T*/T\tslowest useful\t\n")
 	for _, r := range t.Rows {
 		fmt.Fprintf(n, "%d", r.Microbatches)
 		for _, s := range r.Straggler {
 			fmt.Fprintf(n, "\t%.2f", 100*s)
 		}
-		fmt.Fprintf(n, "\t%.3f\t%.3f\t\n", r.LeastEnergy, r.Slowest)
+		fmt.Fprintf(n, "\t≤ %.2f\t%.3f\t%.3f\t\n", 100*r.WorstGap, r.LeastEnergy, r.Slowest)
 	}
 	if err := n.Flush(); err != nil {
 		return err
