@@ -13,27 +13,27 @@ type link struct {
 const noSlack int64 = 1 << 60
 
 // findLinks fills touched with c's links, exact.
-func (p *partition) findLinks(s *solver, c int32) {
-	p.touched = p.touched[:0]
-	for _, z := range p.members[p.clusters[c].from:p.clusters[c].to] {
+func (s *solver) findLinks(c int32) {
+	s.touched = s.touched[:0]
+	for _, z := range s.members[s.clusters[c].from:s.clusters[c].to] {
 		for _, a := range s.at(z) {
 			arc := &s.arcs[a]
 			if arc.tree {
 				continue
 			}
-			other := p.cluster[arc.tail] ^ p.cluster[arc.head] ^ c
+			other := s.cluster[arc.tail] ^ s.cluster[arc.head] ^ c
 			if other == c {
 				continue
 			}
-			if p.slot[other] == 0 {
-				p.touched = append(p.touched, link{out: noSlack, in: noSlack, other: other})
-				p.slot[other] = int32(len(p.touched))
+			if s.slot[other] == 0 {
+				s.touched = append(s.touched, link{out: noSlack, in: noSlack, other: other})
+				s.slot[other] = int32(len(s.touched))
 			}
-			p.touched[p.slot[other]-1].tighten(s, a, arc.tail == z)
+			s.touched[s.slot[other]-1].tighten(s, a, arc.tail == z)
 		}
 	}
-	for i := range p.touched {
-		p.slot[p.touched[i].other] = 0
+	for i := range s.touched {
+		s.slot[s.touched[i].other] = 0
 	}
 }
 
@@ -72,40 +72,40 @@ func (p *partition) linkOf(c, other int32) *link {
 }
 
 // insert takes into account that arc a has left a tree or moved on its curve.
-func (p *partition) insert(s *solver, a int32) {
-	c, d := p.cluster[s.arcs[a].tail], p.cluster[s.arcs[a].head]
+func (s *solver) insert(a int32) {
+	c, d := s.cluster[s.arcs[a].tail], s.cluster[s.arcs[a].head]
 	if c == d {
 		return
 	}
-	p.linkOf(c, d).tighten(s, a, true)
-	p.linkOf(d, c).tighten(s, a, false)
+	s.linkOf(c, d).tighten(s, a, true)
+	s.linkOf(d, c).tighten(s, a, false)
 }
 
 // refresh makes the links between two clusters exact and returns a's.
-func (p *partition) refresh(s *solver, a, b int32) *link {
+func (s *solver) refresh(a, b int32) *link {
 	x, y := a, b
-	if p.clusters[a].to-p.clusters[a].from > p.clusters[b].to-p.clusters[b].from {
+	if s.clusters[a].to-s.clusters[a].from > s.clusters[b].to-s.clusters[b].from {
 		x, y = b, a
 	}
 	exact := link{out: noSlack, in: noSlack, other: y}
-	for _, z := range p.members[p.clusters[x].from:p.clusters[x].to] {
+	for _, z := range s.members[s.clusters[x].from:s.clusters[x].to] {
 		for _, e := range s.at(z) {
 			arc := &s.arcs[e]
-			if !arc.tree && p.cluster[arc.tail]^p.cluster[arc.head]^x == y {
+			if !arc.tree && s.cluster[arc.tail]^s.cluster[arc.head]^x == y {
 				exact.tighten(s, e, arc.tail == z)
 			}
 		}
 	}
-	*p.linkOf(x, y) = exact
-	*p.linkOf(y, x) = exact.mirror(x)
-	return p.linkOf(a, b)
+	*s.linkOf(x, y) = exact
+	*s.linkOf(y, x) = exact.mirror(x)
+	return s.linkOf(a, b)
 }
 
 // exact says whether c's link l outward is what it was when it was found.
-func (p *partition) exact(s *solver, c int32, l *link) bool {
+func (s *solver) exact(c int32, l *link) bool {
 	if s.arcs[l.outArc.arc()].tree {
 		return false
 	}
 	from, to := s.ends(l.outArc)
-	return p.cluster[from] == c && p.cluster[to] == l.other && p.local[to]-p.local[from]-s.length(l.outArc) == l.out
+	return s.cluster[from] == c && s.cluster[to] == l.other && s.local[to]-s.local[from]-s.length(l.outArc) == l.out
 }

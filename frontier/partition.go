@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"math"
+	"slices"
 
 	"github.com/perseus-energy/perseus/unit"
 )
@@ -63,92 +64,98 @@ func (p *partition) time(node int32) int64 {
 
 func (p *partition) late(node int32) bool { return p.clusters[p.cluster[node]].late }
 
-// newPartition cuts the trees afresh: from the leaves up, whatever hangs
-// together and has grown to size is a cluster.
-func (p *partition) newPartition(s *solver) {
+// repartition cuts the trees afresh and finds all links.
+func (s *solver) repartition() {
 	n := int(s.nodes)
-	if p.cluster == nil {
-		p.cluster = make([]int32, n)
-		p.members = make([]int32, n)
-		p.order, p.count = make([]int32, 0, n), make([]int32, n)
-		p.least = max(4, int(clusterSize*math.Sqrt(float64(n))))
+	if s.cluster == nil {
+		s.cluster = make([]int32, n)
+		s.members = make([]int32, n)
+		s.order, s.count = make([]int32, 0, n), make([]int32, n)
+		s.least = max(4, int(clusterSize*math.Sqrt(float64(n))))
 	} else {
-		for z := range p.local {
-			p.local[z] = p.time(int32(z))
+		for z := range s.local {
+			s.local[z] = s.time(int32(z))
 		}
 	}
-	p.fall = 0
+	s.fall = 0
+	s.leavesFirst()
+	s.cutClusters()
+	s.fillMembers()
+	s.most = int(crowding*float64(len(s.clusters))) + 16
+	s.grow(s.most + 2)
+	for c := range s.clusters {
+		s.kin[c] = kin{-1, -1, -1, -1}
+	}
+	for c := range s.clusters {
+		if up := s.node[s.clusters[c].root].parent; up >= 0 {
+			s.adopt(int32(c), s.cluster[up])
+		}
+		s.findLinks(int32(c))
+		s.clusters[c].links = append(s.clusters[c].links[:0], s.touched...)
+	}
+	for c := range s.clusters {
+		s.setDue(int32(c))
+	}
+}
 
-	// Order the nodes from the leaves to the roots, counting children.
-	clear(p.count)
+// leavesFirst fills order with the nodes, each after all below it.
+func (s *solver) leavesFirst() {
+	clear(s.count) // of children still to come
 	for z := range s.node {
 		if up := s.node[z].parent; up >= 0 {
-			p.count[up]++
+			s.count[up]++
 		}
 	}
-	p.order = p.order[:0]
-	for z := range int32(n) {
-		for z >= 0 && p.count[z] == 0 {
-			p.order = append(p.order, z)
-			p.count[z] = -1
+	s.order = s.order[:0]
+	for z := range s.nodes {
+		for z >= 0 && s.count[z] == 0 {
+			s.order = append(s.order, z)
+			s.count[z] = -1
 			if z = s.node[z].parent; z >= 0 {
-				p.count[z]--
+				s.count[z]--
 			}
 		}
 	}
-	size := p.count
+}
+
+// cutClusters makes a cluster of whatever hangs together, from the leaves up, and
+// has grown to the least size. The links of old clusters are reused.
+func (s *solver) cutClusters() {
+	size := s.count
 	for z := range size {
 		size[z] = 1
 	}
-	old := p.clusters
-	lateRoot := s.started
-	p.clusters = p.clusters[:0]
+	old := s.clusters
+	s.clusters = s.clusters[:0]
 	add := func(root int32) int32 {
 		var links []link
-		if k := len(p.clusters); k < cap(old) {
+		if k := len(s.clusters); k < cap(old) {
 			links = old[:cap(old)][k].links[:0]
 		}
-		p.clusters = append(p.clusters, cluster{root: root, links: links})
-		return int32(len(p.clusters) - 1)
+		s.clusters = append(s.clusters, cluster{root: root, links: links})
+		return int32(len(s.clusters) - 1)
 	}
-	for _, z := range p.order {
+	for _, z := range s.order {
 		up := s.node[z].parent
-		if up < 0 || int(size[z]) >= p.least {
-			p.cluster[z] = add(z)
+		if up < 0 || int(size[z]) >= s.least {
+			s.cluster[z] = add(z)
 			continue
 		}
 		size[up] += size[z]
-		p.cluster[z] = -1
+		s.cluster[z] = -1
 	}
-	for i := n - 1; i >= 0; i-- {
-		z := p.order[i]
+	for _, z := range slices.Backward(s.order) {
 		up := s.node[z].parent
-		if p.cluster[z] < 0 {
-			p.cluster[z] = p.cluster[up]
+		if s.cluster[z] < 0 {
+			s.cluster[z] = s.cluster[up]
 			continue
 		}
-		c := &p.clusters[p.cluster[z]]
+		c := &s.clusters[s.cluster[z]]
 		if up >= 0 {
-			c.late = p.clusters[p.cluster[up]].late
+			c.late = s.clusters[s.cluster[up]].late
 		} else {
-			c.late = lateRoot && z == s.sink
+			c.late = s.started && z == s.sink
 		}
-	}
-	p.fillMembers()
-	p.most = int(crowding*float64(len(p.clusters))) + 16
-	p.grow(p.most + 2)
-	for c := range p.clusters {
-		p.kin[c] = kin{-1, -1, -1, -1}
-	}
-	for c := range p.clusters {
-		if up := s.node[p.clusters[c].root].parent; up >= 0 {
-			p.adopt(int32(c), p.cluster[up])
-		}
-		p.findLinks(s, int32(c))
-		p.clusters[c].links = append(p.clusters[c].links[:0], p.touched...)
-	}
-	for c := range p.clusters {
-		p.setDue(int32(c))
 	}
 }
 
@@ -207,35 +214,35 @@ func (p *partition) setDue(c int32) {
 
 // cutOff moves the piece of tree from x down to the other tree. Parents must be
 // as before the move; the arc above x has left the tree.
-func (p *partition) cutOff(s *solver, x int32) {
-	if p.clusters[p.cluster[x]].root != x {
-		p.split(s, x)
+func (s *solver) cutOff(x int32) {
+	if s.clusters[s.cluster[x]].root != x {
+		s.split(x)
 	}
-	p.moved = append(p.moved[:0], p.cluster[x])
-	for i := 0; i < len(p.moved); i++ {
-		for c := p.kin[p.moved[i]].child; c >= 0; c = p.kin[c].next {
-			p.moved = append(p.moved, c)
+	s.moved = append(s.moved[:0], s.cluster[x])
+	for i := 0; i < len(s.moved); i++ {
+		for c := s.kin[s.moved[i]].child; c >= 0; c = s.kin[c].next {
+			s.moved = append(s.moved, c)
 		}
 	}
-	for _, c := range p.moved {
-		m := &p.clusters[c]
+	for _, c := range s.moved {
+		m := &s.clusters[c]
 		if m.late = !m.late; m.late {
-			m.offset += p.fall
+			m.offset += s.fall
 		} else {
-			m.offset -= p.fall
+			m.offset -= s.fall
 		}
 	}
-	for _, c := range p.moved {
-		m := &p.clusters[c]
+	for _, c := range s.moved {
+		m := &s.clusters[c]
 		if !m.late {
-			p.arrive(s, c)
+			s.arrive(c)
 			continue
 		}
-		p.due[c] = never
+		s.due[c] = never
 		for i := range m.links {
 			l := &m.links[i]
-			if from := &p.clusters[l.other]; !from.late {
-				p.due[l.other] = min(p.due[l.other], l.in+m.offset-from.offset)
+			if from := &s.clusters[l.other]; !from.late {
+				s.due[l.other] = min(s.due[l.other], l.in+m.offset-from.offset)
 			}
 		}
 	}
@@ -243,13 +250,13 @@ func (p *partition) cutOff(s *solver, x int32) {
 
 // arrive sets the due time of a cluster that has become early, and puts its
 // tight arcs in the queue.
-func (p *partition) arrive(s *solver, c int32) {
-	from := &p.clusters[c]
+func (s *solver) arrive(c int32) {
+	from := &s.clusters[c]
 	due := never
-	now := p.fall + from.offset
+	now := s.fall + from.offset
 	for i := range from.links {
 		l := &from.links[i]
-		to := &p.clusters[l.other]
+		to := &s.clusters[l.other]
 		if !to.late {
 			continue
 		}
@@ -259,17 +266,17 @@ func (p *partition) arrive(s *solver, c int32) {
 			s.queue.push(s.earlyEnd(l.outArc), l.outArc)
 		}
 	}
-	p.due[c] = due - from.offset
+	s.due[c] = due - from.offset
 }
 
 // split cuts x's cluster above x. The smaller part becomes a new cluster; the
 // larger one keeps its number and its links, which may now be too low.
-func (p *partition) split(s *solver, x int32) {
-	c := p.cluster[x]
-	old := p.clusters[c]
-	members := p.members[old.from:old.to]
+func (s *solver) split(x int32) {
+	c := s.cluster[x]
+	old := s.clusters[c]
+	members := s.members[old.from:old.to]
 	// Mark from the root and x down, path by path.
-	mark := p.count
+	mark := s.count
 	for _, z := range members {
 		mark[z] = 0
 	}
@@ -278,13 +285,13 @@ func (p *partition) split(s *solver, x int32) {
 	size := 0
 	for _, z := range members {
 		at := z
-		p.stack = p.stack[:0]
+		s.stack = s.stack[:0]
 		for mark[at] == 0 {
-			p.stack = append(p.stack, at)
+			s.stack = append(s.stack, at)
 			at = s.node[at].parent
 		}
 		known := mark[at]
-		for _, at := range p.stack {
+		for _, at := range s.stack {
 			mark[at] = known
 		}
 		if mark[z] == lower {
@@ -292,10 +299,10 @@ func (p *partition) split(s *solver, x int32) {
 		}
 	}
 	// The new cluster takes the end of the range.
-	part, made := int32(len(p.clusters)), old
+	part, made := int32(len(s.clusters)), old
 	made.links = nil
-	if cap(p.clusters) > len(p.clusters) {
-		made.links = p.clusters[:part+1][part].links[:0]
+	if cap(s.clusters) > len(s.clusters) {
+		made.links = s.clusters[:part+1][part].links[:0]
 	}
 	goes := int32(lower)
 	if 2*size > len(members) {
@@ -304,36 +311,36 @@ func (p *partition) split(s *solver, x int32) {
 	stay := 0
 	for i, z := range members {
 		if mark[z] == goes {
-			p.cluster[z] = part
+			s.cluster[z] = part
 		} else {
 			members[i], members[stay] = members[stay], z
 			stay++
 		}
 	}
 	made.from = old.from + int32(stay)
-	p.clusters = append(p.clusters, made)
-	p.clusters[c].to = made.from
-	p.kin[part] = kin{-1, -1, -1, -1}
-	p.due[part] = p.due[c]
+	s.clusters = append(s.clusters, made)
+	s.clusters[c].to = made.from
+	s.kin[part] = kin{-1, -1, -1, -1}
+	s.due[part] = s.due[c]
 	if goes == lower {
-		p.clusters[part].root = x
-		p.adopt(part, c)
+		s.clusters[part].root = x
+		s.adopt(part, c)
 	} else {
-		p.clusters[c].root = x
-		p.adopt(part, p.kin[c].up)
-		p.adopt(c, part)
+		s.clusters[c].root = x
+		s.adopt(part, s.kin[c].up)
+		s.adopt(c, part)
 	}
-	for child := p.kin[c].child; child >= 0; {
-		next := p.kin[child].next
-		if child != part && p.cluster[s.node[p.clusters[child].root].parent] == part {
-			p.adopt(child, part)
+	for child := s.kin[c].child; child >= 0; {
+		next := s.kin[child].next
+		if child != part && s.cluster[s.node[s.clusters[child].root].parent] == part {
+			s.adopt(child, part)
 		}
 		child = next
 	}
-	p.findLinks(s, part)
-	p.clusters[part].links = append(p.clusters[part].links, p.touched...)
-	for _, l := range p.touched {
-		o := &p.clusters[l.other]
+	s.findLinks(part)
+	s.clusters[part].links = append(s.clusters[part].links, s.touched...)
+	for _, l := range s.touched {
+		o := &s.clusters[l.other]
 		o.links = append(o.links, l.mirror(part))
 	}
 }
@@ -363,26 +370,26 @@ func (p *partition) adopt(c, up int32) {
 // descend lets the late tree fall until an arc from the early tree to it is
 // tight, and puts all such arcs in the queue; or until target, and returns false.
 // O(clusters), and O(members) for each link that has to be put right.
-func (p *partition) descend(s *solver, target unit.Time) bool {
-	due := p.due[:len(p.clusters)]
+func (s *solver) descend(target unit.Time) bool {
+	due := s.due[:len(s.clusters)]
 	for len(s.queue.heap) == 0 {
 		first := never
 		for _, d := range due {
 			first = min(first, d)
 		}
-		if left := int64(s.makespan - target); target != noTarget && first-p.fall >= left {
-			p.fall += left
+		if left := int64(s.makespan - target); target != noTarget && first-s.fall >= left {
+			s.fall += left
 			s.makespan = target
 			return false
 		}
 		for c, d := range due {
 			if d == first {
-				p.check(s, int32(c))
+				s.check(int32(c))
 			}
 		}
 		if len(s.queue.heap) > 0 {
-			s.makespan -= unit.Time(first - p.fall)
-			p.fall = first
+			s.makespan -= unit.Time(first - s.fall)
+			s.fall = first
 		}
 	}
 	return true
@@ -390,18 +397,18 @@ func (p *partition) descend(s *solver, target unit.Time) bool {
 
 // check puts the arcs of early cluster c in the queue that are tight when it is
 // due, after putting right the links that say so, and sets when it is due next.
-func (p *partition) check(s *solver, c int32) {
-	due := p.due[c] + p.clusters[c].offset
+func (s *solver) check(c int32) {
+	due := s.due[c] + s.clusters[c].offset
 	next := never
-	for i := 0; i < len(p.clusters[c].links); i++ {
-		l := &p.clusters[c].links[i]
-		to := &p.clusters[l.other]
+	for i := 0; i < len(s.clusters[c].links); i++ {
+		l := &s.clusters[c].links[i]
+		to := &s.clusters[l.other]
 		if !to.late {
 			continue
 		}
 		at := l.out + to.offset
-		if at == due && !p.exact(s, c, l) {
-			l = p.refresh(s, c, l.other)
+		if at == due && !s.exact(c, l) {
+			l = s.refresh(c, l.other)
 			at = l.out + to.offset
 		}
 		if at == due {
@@ -409,5 +416,5 @@ func (p *partition) check(s *solver, c int32) {
 		}
 		next = min(next, at)
 	}
-	p.due[c] = next - p.clusters[c].offset
+	s.due[c] = next - s.clusters[c].offset
 }

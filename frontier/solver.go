@@ -74,7 +74,7 @@ func newSolver(p *dag.Problem) *solver {
 			a.tree = true
 		}
 	}
-	s.newPartition(s)
+	s.repartition()
 	return s
 }
 
@@ -92,7 +92,7 @@ func (s *solver) breakpoint(target unit.Time) bool {
 	for {
 		r, ok := s.queue.pop()
 		if !ok {
-			if !s.descend(s, target) {
+			if !s.descend(target) {
 				return s.makespan < from
 			}
 			continue
@@ -214,7 +214,7 @@ func (s *solver) pivot(p step) {
 		} else {
 			s.arcs[enter].vertex++
 		}
-		s.insert(s, enter)
+		s.insert(enter)
 		return
 	}
 	if p.enter.backward() {
@@ -222,14 +222,14 @@ func (s *solver) pivot(p step) {
 	}
 	s.arcs[enter].tree = true
 	s.drop(p.leave, p.early)
-	s.cutOff(s, p.leave)
+	s.cutOff(p.leave)
 	if p.early {
 		s.hang(p.from, p.leave, node{parent: p.to, arc: enter, up: p.room - p.amount, down: p.amount})
 	} else {
 		s.hang(p.to, p.leave, node{parent: p.from, arc: enter, up: p.amount, down: p.room - p.amount})
 	}
 	if s.crowded() {
-		s.newPartition(s)
+		s.repartition()
 	}
 }
 
@@ -251,7 +251,7 @@ func (s *solver) drop(x int32, early bool) {
 	if fromX := a.tail == x; fromX != early { // full: it is to be faster
 		a.vertex++
 	}
-	s.insert(s, s.node[x].arc)
+	s.insert(s.node[x].arc)
 }
 
 // hang turns the piece of tree below x so that y is its root, and hangs it by
@@ -292,7 +292,7 @@ func (s *solver) start() bool {
 	s.augment(s.earlyPath, -amount)
 	s.price = unit.Power(amount)
 	s.drop(x, true)
-	s.cutOff(s, x)
+	s.cutOff(x)
 	s.hang(s.sink, x, node{parent: -1})
 	return true
 }
