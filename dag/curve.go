@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/perseus-energy/perseus/unit"
@@ -56,7 +55,7 @@ const MaxSlope unit.Power = 1 << 50
 func Effective(energy unit.Energy, blocking unit.Power, time unit.Time) unit.Energy {
 	idle, ok := unit.Product(blocking, time).Picojoules(unit.Nearest)
 	if !ok {
-		idle = math.MaxInt64 / 2
+		idle = 8 * unit.MaxOpEnergy
 	}
 	return energy - idle
 }

@@ -95,6 +95,7 @@ func TestCurveRefuses(t *testing.T) {
 		"op's time":      {[]dag.Option{{Time: unit.MaxOpTime + 1}}, 0},
 		"energy":         {[]dag.Option{{Energy: unit.MaxOpEnergy + 1}}, 0},
 		"effective":      {[]dag.Option{{Time: unit.MaxOpTime, Energy: 1}}, unit.MaxPower},
+		"±":              {[]dag.Option{{Time: unit.MaxOpTime, Energy: unit.MaxOpEnergy}}, 1e6 * unit.Watt},
 		"too steep":      {[]dag.Option{{Time: 1, Energy: 10 * unit.Joule}, {Time: 2, Energy: 1}}, 0},
 	}
 	for want, c := range cases {
