@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"math/bits"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/perseus-energy/perseus/dag"
@@ -46,6 +47,31 @@ func small(t testing.TB, s pipeline.Schedule) *pipeline.Order {
 	return nil
 }
 
+// terms returns a job that has everything a pipeline may have besides.
+func terms(t testing.TB, schedule string, size pipeline.Size) Job {
+	o, err := pipeline.Build(schedule, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := Job{
+		Measurements: invented{stages: o.Stages}, GPUsPerRank: 1,
+		Profile: frontierfile.Profile{SHA256: strings.Repeat("0", 64), TimeUnit: "s", EnergyUnit: "J", FrequencyUnit: "MHz"},
+		Order:   o.WithFixed(pipeline.Fixed{Load: true, Optimizer: true, ReduceGrad: true}),
+		Terms: frontierfile.Terms{
+			Fixed:        []frontierfile.Fixed{{Instruction: "load", Time: 3 * unit.Millisecond}, {Instruction: "optimizer", Time: 7 * unit.Millisecond}, {Instruction: "reduce-gradient", Time: 11 * unit.Millisecond}},
+			TransferTime: unit.Millisecond, Caps: []frontierfile.Cap{{Rank: 1, MHz: 1399}},
+			OpFactors: []frontierfile.OpFactors{{Stage: 0, Microbatch: 0, Instruction: "forward", Factors: frontierfile.Factors{Time: frontierfile.One * 9 / 8, Energy: frontierfile.One / 2}}},
+		},
+	}
+	j.BlockingPower = slices.Repeat([]unit.Power{60 * unit.Watt}, len(o.Ranks))
+	j.BlockingPower[1] = 75 * unit.Watt
+	for m := range o.Size.Microbatches {
+		f := frontierfile.One + frontierfile.Ratio(m)*frontierfile.One/7
+		j.Terms.MicrobatchFactors = append(j.Terms.MicrobatchFactors, frontierfile.Factors{Time: f, Energy: frontierfile.One})
+	}
+	return j
+}
+
 // TestEverySchedule compares the frontier of each schedule at a small size, plain
 // and with everything that a job may have besides, with all schedules of options
 // that there are, and with an independent solution of the relaxed problem.
@@ -58,16 +84,7 @@ func TestEverySchedule(t *testing.T) {
 				j.BlockingPower = slices.Repeat([]unit.Power{60 * unit.Watt}, len(o.Ranks))
 				j.BlockingPower[1] = 75 * unit.Watt
 				if with == "terms" {
-					j.Order = o.WithFixed(pipeline.Fixed{Load: true, Optimizer: true, ReduceGrad: true})
-					j.Terms = frontierfile.Terms{
-						Fixed:        []frontierfile.Fixed{{Instruction: "load", Time: 3 * unit.Millisecond}, {Instruction: "optimizer", Time: 7 * unit.Millisecond}, {Instruction: "reduce-gradient", Time: 11 * unit.Millisecond}},
-						TransferTime: unit.Millisecond, Caps: []frontierfile.Cap{{Rank: 1, MHz: 1399}},
-						OpFactors: []frontierfile.OpFactors{{Stage: 0, Microbatch: 0, Instruction: "forward", Factors: frontierfile.Factors{Time: frontierfile.One * 9 / 8, Energy: frontierfile.One / 2}}},
-					}
-					for m := range o.Size.Microbatches {
-						f := frontierfile.One + frontierfile.Ratio(m)*frontierfile.One/7
-						j.Terms.MicrobatchFactors = append(j.Terms.MicrobatchFactors, frontierfile.Factors{Time: f, Energy: frontierfile.One})
-					}
+					j = terms(t, s.Name, o.Size)
 				}
 				v := invented{stages: o.Stages}
 				var f *frontierfile.File

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -331,10 +332,70 @@ func TestDecimals(t *testing.T) {
 	}
 }
 
+// full returns a file that has everything a header can have.
+func full() *File {
+	f := small()
+	f.Header.Group = 3
+	f.Header.Terms = Terms{
+		Parallel:          &Parallel{TP: 2, CP: 1, EP: 4, ETP: 1, DP: 4, PP: 1, RankOrder: "tp-cp-ep-dp-pp", Replica: 0},
+		Derived:           []string{"input-gradient=backward*0.5", "overlap=forward+backward"},
+		Fixed:             []Fixed{{"load", 5}, {"optimizer", 7 * unit.Second}},
+		TransferTime:      1_200_000,
+		Caps:              []Cap{{0, 1200}},
+		MicrobatchFactors: []Factors{{One, One + 1}, {One / 3, 2 * One}},
+		OpFactors:         []OpFactors{{1, 2, "forward", Factors{One, 3 * One}}},
+		Graph: &Graph{
+			Resources: []string{"gpu \"0\"", "é<"},
+			Ops:       []GraphOp{{"a", 0, "forward"}, {"b\\", 1, ""}, {"c,\n", -1, ""}},
+			Edges:     []dag.Arc{{From: 0, To: 2}, {From: 2, To: 1}},
+		},
+	}
+	c := &f.Header.Curves[1]
+	c.CapMHz, c.Factors = 1200, Factors{Time: One / 2}
+	f.Header.Curves = append(f.Header.Curves, Curve{Stage: 1, Instruction: "overlap", SecondStage: 2, Options: c.Options, Top: c.Top})
+	return f
+}
+
+// TestTerms reads back all that a header can have beyond sizes and landmarks.
+func TestTerms(t *testing.T) {
+	f := full()
+	got := read(t, text(t, f))
+	if !reflect.DeepEqual(got.Header.Terms, f.Header.Terms) || got.Header.Group != f.Header.Group {
+		t.Errorf("got %+v, want %+v", got.Header.Terms, f.Header.Terms)
+	}
+	for i := range f.Header.Curves {
+		if a, b := got.Header.Curves[i].Key(), f.Header.Curves[i].Key(); a != b {
+			t.Errorf("entry %d: %v, want %v", i, a, b)
+		}
+	}
+	f.Header.Parallel.Replica = -1
+	if got := read(t, text(t, f)); got.Header.Parallel.Replica != -1 {
+		t.Errorf("replica %d", got.Header.Parallel.Replica)
+	}
+	for _, tt := range [][3]string{
+		{`"tp":2`, `"tp":0`, "parallel.tp: 0 is outside"},
+		{`"clock_mhz":1200`, `"clock_mhz":-1`, "caps[0].clock_mhz"},
+		{`[0.333333333,2]`, `[0.333333333]`, "found \"]\", expected ','"},
+		{`[0.333333333,2]`, `[0.333333333,2,3]`, "expected ']'"},
+		{`[0.333333333,2]`, `[0,2]`, "microbatch_factors[1]: 0 is outside"},
+		{`[0.333333333,2]`, `[0.3333333333,2]`, "more than 9 decimals"},
+		{`"energy_factor":3`, `"energy_factor":3000`, "op_factors[0].energy_factor: 3000 is outside"},
+		{`"resource":0`, `"resource":-1`, "graph.ops[0].resource: -1 is outside"},
+		{`"edges":[[0,2]`, `"edges":[[0,"2"]`, "expected a number"},
+		{`"transfer_time_s":0.0012`, `"transfer_time_s":9999`, "transfer_time_s: 9999 is outside"},
+	} {
+		broken := strings.Replace(string(text(t, full())), tt[0], tt[1], 1)
+		if _, err := Read(strings.NewReader(broken), "F.json"); err == nil || !strings.Contains(err.Error(), tt[2]) {
+			t.Errorf("%s: %v, want %s", tt[1], err, tt[2])
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	good := text(f, small())
 	f.Add(good)
 	f.Add(gzipped(f, good))
+	f.Add(text(f, full()))
 	f.Add([]byte(`{"format":"perseus-frontier/2"}`))
 	f.Add([]byte(`{"format":"perseus-frontier/1","points":[{"flow":[[1,2,3]],"time_s":1e-9}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {

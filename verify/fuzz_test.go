@@ -10,6 +10,7 @@ import (
 	"github.com/perseus-energy/perseus/characterize"
 	"github.com/perseus-energy/perseus/frontierfile"
 	"github.com/perseus-energy/perseus/pipeline"
+	"github.com/perseus-energy/perseus/pipeline/dagfile"
 	"github.com/perseus-energy/perseus/unit"
 )
 
@@ -29,6 +30,29 @@ func FuzzFile(f *testing.F) {
 	} {
 		f.Add(json(f, made(f, profile, s.name, s.size, 20*unit.Watt, s.opt)), profile)
 	}
+	two := append(bytes.Clone(profile), "1,forward,900,0.05,24\n1,backward,900,0.09,45\n"...)
+	full := made(f, two, "zbv", pipeline.Size{Ranks: 1, Microbatches: 2}, 20*unit.Watt, characterize.Options{}, func(j *characterize.Job) {
+		j.Order = j.Order.WithFixed(pipeline.Fixed{Load: true})
+		j.Terms = frontierfile.Terms{
+			Derived:           []string{"input-gradient=backward*0.5", "weight-gradient=backward*0.5"},
+			Fixed:             []frontierfile.Fixed{{Instruction: "load", Time: 5}},
+			Caps:              []frontierfile.Cap{{Rank: 0, MHz: 1000}},
+			MicrobatchFactors: []frontierfile.Factors{{Time: frontierfile.One, Energy: frontierfile.One}, {Time: frontierfile.One / 2, Energy: frontierfile.One}},
+			Parallel:          &frontierfile.Parallel{TP: 1, CP: 1, EP: 1, ETP: 1, DP: 2, PP: 1, RankOrder: "tp-cp-ep-dp-pp", Replica: -1},
+		}
+	})
+	f.Add(json(f, full), two)
+	graph := []byte(`{"format":"perseus-dag/1","resources":[{"name":"g","blocking_power_w":3}],"curves":[{"name":"c","options":[{"clock_mhz":1,"time_s":2,"energy_j":3}]}],"ops":[{"name":"a","resource":"g","curve":"c"},{"name":"b","time_s":1}],"edges":[["a","b"]]}`)
+	d, err := dagfile.Read(bytes.NewReader(graph), "G.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	sum := sha256.Sum256(graph)
+	g, err := characterize.Run(f.Context(), characterize.NewGraphJob(d, hex.EncodeToString(sum[:])), characterize.Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(json(f, g), graph)
 	f.Fuzz(func(t *testing.T, text, profile []byte) {
 		file, err := frontierfile.Read(bytes.NewReader(text), "F.json")
 		if err != nil || file.Header.Ops > 1<<12 || file.Header.Arcs > 1<<13 {

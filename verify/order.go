@@ -42,50 +42,18 @@ var given = []string{
 }
 
 // orderOf returns the order that the header describes, after checking that the
-// header's sizes are the order's.
+// header's sizes are the order's. How many ops there are is for the caller to
+// compare: transfers are among them.
 func orderOf(h *frontierfile.Header) (*order, error) {
 	if err := differs("blocking_power_w", len(h.BlockingPower), h.Ranks); err != nil {
 		return nil, err
 	}
-	var ranks [][]string
-	switch {
-	case h.Order != nil:
-		ranks = h.Order
-		if slices.Contains(given, h.Schedule) {
-			break
-		}
-		// With ops of a fixed time these two are written out too.
-		derived, err := orderOf(&frontierfile.Header{
-			Schedule: h.Schedule, Ranks: h.Ranks, Chunks: h.Chunks, Microbatches: h.Microbatches, Stages: h.Stages,
-			Ops: 2 * h.Ranks * h.Microbatches, BlockingPower: h.BlockingPower,
-		})
-		if err != nil || len(h.Fixed) == 0 {
-			return nil, violated("schedule", "%q has no order of its own in a file", h.Schedule)
-		}
-		if !slices.EqualFunc(ranks, derived.texts(), equalButFixed) {
-			return nil, violated("order", "not the order of %s", h.Schedule)
-		}
-	case int64(h.Ops) != 2*int64(h.Ranks)*int64(h.Microbatches):
-		return nil, violated("ops", "%d ranks and %d microbatches make 2·%d·%d ops, not %d", h.Ranks, h.Microbatches, h.Ranks, h.Microbatches, h.Ops)
-	default:
-		for r := range h.Ranks {
-			var warmup int // forwards before the first backward
-			switch h.Schedule {
-			case "gpipe":
-				warmup = h.Microbatches
-			case "1f1b":
-				warmup = min(h.Microbatches, h.Ranks-r)
-			default:
-				return nil, violated("schedule", "%q is unknown here and the file has no order", h.Schedule)
-			}
-			ranks = append(ranks, alternate(r, h.Microbatches, warmup))
-		}
+	ranks, err := actionsOf(h)
+	if err != nil {
+		return nil, err
 	}
 	o := &order{}
-	sizes := [3]int{len(ranks)} // ranks, stages, microbatches
-	chunks := 0
 	for r, actions := range ranks {
-		stages := map[int]bool{}
 		for _, text := range actions {
 			x, err := parseAction(text)
 			if err != nil {
@@ -93,37 +61,94 @@ func orderOf(h *frontierfile.Header) (*order, error) {
 			}
 			x.rank = r
 			o.ops = append(o.ops, x)
-			for _, p := range x.parts {
-				sizes[1], sizes[2] = max(sizes[1], p.stage+1), max(sizes[2], p.microbatch+1)
-				stages[p.stage] = true
-			}
-		}
-		chunks = max(chunks, len(stages))
-	}
-	for i, field := range []struct {
-		name string
-		said int
-	}{{"ranks", h.Ranks}, {"stages", h.Stages}, {"microbatches", h.Microbatches}} {
-		if err := differs(field.name, field.said, sizes[i]); err != nil {
-			return nil, err
 		}
 	}
-	if err := differs("chunks", h.Chunks, chunks); err != nil {
+	if err := o.sizes(h, len(ranks)); err != nil {
 		return nil, err
 	}
-	return o, o.derive(h)
+	at, err := o.index()
+	if err != nil {
+		return nil, err
+	}
+	if err := o.complete(h, at); err != nil {
+		return nil, err
+	}
+	arcs := o.arcs(at)
+	if h.TransferTime > 0 {
+		arcs = o.transfers(arcs)
+	}
+	if o.graph, err = dag.NewGraph(len(o.ops), arcs); err != nil {
+		return nil, violated("order", "%v", err)
+	}
+	return o, o.terms(h)
 }
 
-// texts returns the actions of a derived order, rank by rank.
-func (o *order) texts() (ranks [][]string) {
-	for i, x := range o.ops {
-		if i == 0 || x.rank != o.ops[i-1].rank {
-			ranks = append(ranks, nil)
+// actionsOf returns the actions of each rank, as the file holds them or as the
+// schedule's name says.
+func actionsOf(h *frontierfile.Header) ([][]string, error) {
+	// A file must not make this take more memory than its own size lets one expect.
+	most, field := h.Ops, "ops"
+	if h.Order != nil {
+		if slices.Contains(given, h.Schedule) {
+			return h.Order, nil
 		}
-		p := x.parts[0]
-		ranks[x.rank] = append(ranks[x.rank], fmt.Sprintf("%d%s%d", p.stage, p.kind, p.microbatch))
+		most, field = 0, "order"
+		for _, actions := range h.Order {
+			most += len(actions)
+		}
 	}
-	return ranks
+	if passes := 2 * int64(h.Ranks) * int64(h.Microbatches); passes > int64(most) {
+		return nil, violated(field, "%d ranks and %d microbatches make %d forwards and backwards, which are more than %d ops", h.Ranks, h.Microbatches, passes, most)
+	}
+	ranks := make([][]string, h.Ranks)
+	for r := range ranks {
+		var warmup int // forwards before the first backward
+		switch h.Schedule {
+		case "gpipe":
+			warmup = h.Microbatches
+		case "1f1b":
+			warmup = min(h.Microbatches, h.Ranks-r)
+		default:
+			return nil, violated("schedule", "%q is unknown here and the file has no order", h.Schedule)
+		}
+		ranks[r] = alternate(r, h.Microbatches, warmup)
+	}
+	if h.Order == nil {
+		return ranks, nil
+	}
+	// With ops of a fixed time these two are written out too.
+	if len(h.Fixed) == 0 {
+		return nil, violated("schedule", "%q has no order of its own in a file", h.Schedule)
+	}
+	if !slices.EqualFunc(h.Order, ranks, equalButFixed) {
+		return nil, violated("order", "not the order of %s", h.Schedule)
+	}
+	return h.Order, nil
+}
+
+// sizes compares the header's sizes with those of the actions on so many ranks.
+func (o *order) sizes(h *frontierfile.Header, ranks int) error {
+	stages, microbatches, chunks := 0, 0, 0
+	on := make([]map[int]bool, ranks) // the stages of each rank
+	for _, x := range o.ops {
+		if on[x.rank] == nil {
+			on[x.rank] = map[int]bool{}
+		}
+		for _, p := range x.parts {
+			stages, microbatches = max(stages, p.stage+1), max(microbatches, p.microbatch+1)
+			on[x.rank][p.stage] = true
+		}
+		chunks = max(chunks, len(on[x.rank]))
+	}
+	for _, field := range []struct {
+		name          string
+		said, derived int
+	}{{"ranks", h.Ranks, ranks}, {"stages", h.Stages, stages}, {"microbatches", h.Microbatches, microbatches}, {"chunks", h.Chunks, chunks}} {
+		if err := differs(field.name, field.said, field.derived); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // equalButFixed says whether a is b with fixed-time actions among it.
@@ -191,58 +216,95 @@ func parsePart(text string) (p part, err error) {
 }
 
 // passes are the kinds of which a stage and microbatch has one at most, all on
-// one rank; the last three are its backward.
-var passes = []string{"F", "R", "W", "B", "RB", "I"}
+// one rank; backwards are those that take the gradient from the next stage.
+var (
+	passes    = []string{"F", "R", "W", "B", "RB", "I"}
+	backwards = []string{"B", "RB", "I"}
+)
 
-// derive checks that every stage and microbatch has what it needs, once and on
-// one rank, and finds the dependencies.
-func (o *order) derive(h *frontierfile.Header) error {
-	at := map[part]int32{}
+// places says which op each part is in.
+type places map[part]int32
+
+// find returns the op of the first of the kinds that a stage and microbatch has.
+func (at places) find(stage, microbatch int, kinds ...string) (op int32, ok bool) {
+	for _, k := range kinds {
+		if i, ok := at[part{k, stage, microbatch}]; ok {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// index returns where the parts are, after checking that no pass is there twice.
+func (o *order) index() (places, error) {
+	at := places{}
 	for i, x := range o.ops {
 		for _, p := range x.parts {
 			if _, twice := at[p]; twice && slices.Contains(passes, p.kind) {
-				return violated("order", "%d%s%d is there twice", p.stage, p.kind, p.microbatch)
+				return nil, violated("order", "%d%s%d is there twice", p.stage, p.kind, p.microbatch)
 			}
 			at[p] = int32(i)
 		}
 	}
+	return at, nil
+}
+
+// complete checks that every stage and microbatch has what it needs on one rank.
+func (o *order) complete(h *frontierfile.Header, at places) error {
 	if int64(h.Stages)*int64(h.Microbatches) > int64(len(o.ops)) {
 		return violated("order", "%d stages × %d microbatches need a forward each; there are %d ops", h.Stages, h.Microbatches, len(o.ops))
 	}
-	find := func(stage, microbatch int, kinds ...string) (int32, bool) {
-		for _, k := range kinds {
-			if i, ok := at[part{k, stage, microbatch}]; ok {
-				return i, true
-			}
-		}
-		return 0, false
-	}
-	_, trains := find(0, 0, passes[3:]...)
+	_, trains := at.find(0, 0, backwards...)
 	for s := range h.Stages {
 		for m := range h.Microbatches {
-			f, hasF := find(s, m, "F")
 			has := map[string]bool{}
-			backwards := 0
-			for i, k := range passes {
-				x, ok := find(s, m, k)
-				has[k] = ok
-				if ok && i >= 3 {
-					backwards++
+			rank := -1
+			for _, k := range passes {
+				x, ok := at.find(s, m, k)
+				if !ok {
+					continue
 				}
-				if hasF && ok && o.ops[x].rank != o.ops[f].rank {
-					return violated("order", "stage %d, microbatch %d is on ranks %d and %d", s, m, o.ops[f].rank, o.ops[x].rank)
+				has[k] = true
+				if r := o.ops[x].rank; rank >= 0 && r != rank {
+					return violated("order", "stage %d, microbatch %d is on ranks %d and %d", s, m, rank, r)
 				}
+				rank = o.ops[x].rank
 			}
-			if !hasF || backwards > 1 || (backwards == 1) != trains || has["I"] != has["W"] || has["R"] && (!trains || has["RB"]) {
+			if !enough(has, trains) {
 				return violated("order", "stage %d, microbatch %d: it needs a forward, and a backward or an input and a weight gradient", s, m)
 			}
 		}
 	}
+	return nil
+}
+
+// enough says whether the passes that a stage and microbatch has are those of a job
+// that trains, or does not.
+func enough(has map[string]bool, trains bool) bool {
+	n := 0
+	for _, k := range backwards {
+		if has[k] {
+			n++
+		}
+	}
+	switch {
+	case !has["F"] || has["I"] != has["W"]:
+		return false
+	case !trains:
+		return n == 0 && !has["R"]
+	default:
+		return n == 1 && !(has["R"] && has["RB"])
+	}
+}
+
+// arcs returns the dependencies: of each op on the one before it on its rank, and of
+// each pass on those whose result it takes.
+func (o *order) arcs(at places) []dag.Arc {
 	var arcs []dag.Arc
 	for i, x := range o.ops {
 		to := int32(i)
 		needs := func(stage, microbatch int, kinds ...string) {
-			if from, ok := find(stage, microbatch, kinds...); ok {
+			if from, ok := at.find(stage, microbatch, kinds...); ok {
 				arcs = append(arcs, dag.Arc{From: from, To: to})
 			}
 		}
@@ -258,20 +320,13 @@ func (o *order) derive(h *frontierfile.Header) error {
 			case "B", "RB", "I":
 				needs(p.stage, p.microbatch, "F")
 				needs(p.stage, p.microbatch, "R")
-				needs(p.stage+1, p.microbatch, passes[3:]...)
+				needs(p.stage+1, p.microbatch, backwards...)
 			case "W":
 				needs(p.stage, p.microbatch, "I")
 			}
 		}
 	}
-	if h.TransferTime > 0 {
-		arcs = o.transfers(arcs)
-	}
-	var err error
-	if o.graph, err = dag.NewGraph(len(o.ops), arcs); err != nil {
-		return violated("order", "%v", err)
-	}
-	return o.terms(h)
+	return arcs
 }
 
 // transferInstruction is that of an op which carries a value to another rank.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/perseus-energy/perseus/characterize"
+	"github.com/perseus-energy/perseus/frontierfile"
 	"github.com/perseus-energy/perseus/pipeline"
 	"github.com/perseus-energy/perseus/profile"
 	"github.com/perseus-energy/perseus/unit"
@@ -53,6 +54,9 @@ func TestRandom(t *testing.T) {
 		for r := range job.BlockingPower {
 			job.BlockingPower[r] = unit.Watt * unit.Power(rapid.IntRange(0, 80).Draw(t, "blocking"))
 		}
+		if rapid.Bool().Draw(t, "terms") {
+			randomTerms(t, &job)
+		}
 		var opt characterize.Options
 		if rapid.Bool().Draw(t, "chosen") {
 			opt.Points = rapid.IntRange(3, 9).Draw(t, "points")
@@ -76,4 +80,42 @@ func TestRandom(t *testing.T) {
 			t.Fatal("NaN")
 		}
 	})
+}
+
+// randomTerms gives a job caps, factors, transfers and ops of a fixed time.
+func randomTerms(t *rapid.T, job *characterize.Job) {
+	o := job.Order
+	terms := &job.Terms
+	factor := rapid.SampledFrom([]frontierfile.Ratio{frontierfile.One, frontierfile.One / 3, frontierfile.One * 7 / 5, 2*frontierfile.One + 1})
+	factors := func() frontierfile.Factors {
+		return frontierfile.Factors{Time: factor.Draw(t, "time factor"), Energy: factor.Draw(t, "energy factor")}
+	}
+	for r := range o.Ranks {
+		if rapid.IntRange(0, 2).Draw(t, "capped") == 0 {
+			terms.Caps = append(terms.Caps, frontierfile.Cap{Rank: r, MHz: int32(rapid.IntRange(1000, 1700).Draw(t, "cap"))})
+		}
+	}
+	if rapid.Bool().Draw(t, "unequal") {
+		for range o.Size.Microbatches {
+			terms.MicrobatchFactors = append(terms.MicrobatchFactors, factors())
+		}
+	}
+	for _, a := range o.All() {
+		if rapid.IntRange(0, 19).Draw(t, "own") == 0 {
+			terms.OpFactors = append(terms.OpFactors, frontierfile.OpFactors{
+				Stage: int(a.Stage), Microbatch: int(a.Microbatch), Instruction: a.Kind.Instruction(), Factors: factors(),
+			})
+		}
+	}
+	terms.TransferTime = unit.Time(rapid.SampledFrom([]int64{0, 1, 300_000}).Draw(t, "transfer"))
+	add := pipeline.Fixed{Load: rapid.Bool().Draw(t, "load"), ReduceGrad: rapid.Bool().Draw(t, "reduce"), Optimizer: rapid.Bool().Draw(t, "optimizer")}
+	for _, f := range []struct {
+		wanted bool
+		kind   pipeline.Kind
+	}{{add.Load, pipeline.Load}, {add.Optimizer, pipeline.Optimizer}, {add.ReduceGrad, pipeline.ReduceGrad}} {
+		if f.wanted {
+			terms.Fixed = append(terms.Fixed, frontierfile.Fixed{Instruction: f.kind.Instruction(), Time: unit.Time(rapid.Int64Range(1, 1e8).Draw(t, "fixed"))})
+		}
+	}
+	job.Order = o.WithFixed(add)
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // made returns the frontier of a profile's text.
-func made(t testing.TB, text []byte, schedule string, size pipeline.Size, blocking unit.Power, opt characterize.Options) *frontierfile.File {
+func made(t testing.TB, text []byte, schedule string, size pipeline.Size, blocking unit.Power, opt characterize.Options, change ...func(*characterize.Job)) *frontierfile.File {
 	p, err := profile.Read(bytes.NewReader(text), "P.csv", profile.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,11 @@ func made(t testing.TB, text []byte, schedule string, size pipeline.Size, blocki
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := characterize.Run(context.Background(), characterize.NewJob(p, profile.Units{}, o, blocking), opt)
+	job := characterize.NewJob(p, profile.Units{}, o, blocking)
+	for _, c := range change {
+		c(&job)
+	}
+	f, err := characterize.Run(context.Background(), job, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
