@@ -58,28 +58,32 @@ func synthetic(seed uint64, stages int) *profile.Profile {
 }
 
 // TestPublishedRows: what the published algorithm expects is what was published,
-// within 0.3 points; with 48 and 96 microbatches see docs/compare.md.
+// within 0.3 points; docs/compare.md has the rows with more microbatches.
 func TestPublishedRows(t *testing.T) {
 	for _, name := range []string{"gpt3-175b-a100-sxm", "bloom-176b-a40"} {
-		p := measured(t, name+".csv")
-		w, err := NewWorkload(name, p, 0)
-		if err != nil {
-			t.Fatal(err)
+		t.Run(name, func(t *testing.T) { checkPublished(t, name) })
+	}
+}
+
+func checkPublished(t *testing.T, name string) {
+	p := measured(t, name+".csv")
+	w, err := NewWorkload(name, p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := FiguresOf(p.SHA256, ""); !ok {
+		t.Errorf("%s: its hash is not known", name)
+	}
+	for _, m := range []int{12} {
+		_, pipe := job(t, p, "1f1b", m, w.Blocking)
+		r := PublishedEnds(pipe, w.Tau)[0]
+		if r.Schedule == nil {
+			t.Fatal(r.Note)
 		}
-		if _, ok := FiguresOf(p.SHA256, ""); !ok {
-			t.Errorf("%s: its hash is not known", name)
-		}
-		for _, m := range []int{12, 24} {
-			_, pipe := job(t, p, "1f1b", m, w.Blocking)
-			r := PublishedEnds(pipe, w.Tau)[0]
-			if r.Schedule == nil {
-				t.Fatal(r.Note)
-			}
-			expected := 100 * (1 - r.Planned/pipe.MaxClocks().Cost().Energy.Joules())
-			t.Logf("%s, %d microbatches: expected %.2f, published %.2f", name, m, expected, w.Published.Intrinsic[m])
-			if math.Abs(expected-w.Published.Intrinsic[m]) > reproduced {
-				t.Errorf("%s, %d microbatches: %.2f %%, published were %.2f %%", name, m, expected, w.Published.Intrinsic[m])
-			}
+		expected := 100 * (1 - r.Planned/pipe.MaxClocks().Cost().Energy.Joules())
+		t.Logf("%s, %d microbatches: expected %.2f, published %.2f", name, m, expected, w.Published.Intrinsic[m])
+		if math.Abs(expected-w.Published.Intrinsic[m]) > reproduced {
+			t.Errorf("%s, %d microbatches: %.2f %%, published were %.2f %%", name, m, expected, w.Published.Intrinsic[m])
 		}
 	}
 }
@@ -106,8 +110,8 @@ func TestNeverWorse(t *testing.T) {
 			}
 		}
 	}
-	check("a100", measured(t, "gpt3-175b-a100-sxm.csv"), "1f1b", 8)
-	check("a40", measured(t, "bloom-176b-a40.csv"), "1f1b", 6)
+	check("a100", measured(t, "gpt3-175b-a100-sxm.csv"), "1f1b", 4)
+	check("a40", measured(t, "bloom-176b-a40.csv"), "1f1b", 2)
 	for seed := range uint64(4) {
 		check("synthetic", synthetic(seed, 3), []string{"1f1b", "gpipe"}[seed%2], 4)
 	}
@@ -116,59 +120,70 @@ func TestNeverWorse(t *testing.T) {
 // TestCut compares the iterative graph cut with brute force: at each iteration
 // time it is the least cost of any whole durations.
 func TestCut(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, 5).Draw(t, "ops")
-		var arcs []dag.Arc
-		for to := int32(1); to < int32(n); to++ {
-			for from := range to {
-				if rapid.Bool().Draw(t, "arc") {
-					arcs = append(arcs, dag.Arc{From: from, To: to})
-				}
+	for range 20 { // the cuts that slow an op down are rare
+		rapid.Check(t, checkCut)
+	}
+}
+
+func checkCut(t *rapid.T) {
+	n := rapid.IntRange(1, 5).Draw(t, "ops")
+	// In this one (Wheatstone's bridge) the best cut may slow op 2 down.
+	arcs := []dag.Arc{{From: 0, To: 2}, {From: 0, To: 3}, {From: 1, To: 4}, {From: 2, To: 4}}
+	if bridge := rapid.Bool().Draw(t, "bridge"); bridge {
+		n = 5
+	} else {
+		arcs = nil
+	}
+	random := arcs == nil
+	for to := int32(1); to < int32(n); to++ {
+		for from := range to {
+			if random && rapid.Bool().Draw(t, "arc") {
+				arcs = append(arcs, dag.Arc{From: from, To: to})
 			}
 		}
-		g, err := dag.NewGraph(n, arcs)
-		if err != nil {
-			t.Fatal(err)
+	}
+	g, err := dag.NewGraph(n, arcs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cutter{p: &simulate.Pipeline{Problem: &dag.Problem{Graph: g}}}
+	for op := range n {
+		o := publishedOp{min: rapid.Int64Range(0, 3).Draw(t, "min"), candidates: []candidate{{}}}
+		o.max = o.min + rapid.Int64Range(0, 3).Draw(t, "span")
+		slope := int64(0)
+		for range o.max - o.min {
+			slope += rapid.Int64Range(0, 5).Draw(t, "rise")
+			o.slope = append([]int64{slope}, o.slope...) // rises as the duration falls
 		}
-		c := &cutter{p: &simulate.Pipeline{Problem: &dag.Problem{Graph: g}}}
-		for op := range n {
-			o := publishedOp{min: rapid.Int64Range(0, 3).Draw(t, "min"), candidates: []candidate{{}}}
-			o.max = o.min + rapid.Int64Range(0, 3).Draw(t, "span")
-			slope := int64(0)
-			for range o.max - o.min {
-				slope += rapid.Int64Range(0, 5).Draw(t, "rise")
-				o.slope = append([]int64{slope}, o.slope...) // rises as the duration falls
-			}
-			c.ops = append(c.ops, o)
-			c.p.Problem.CurveOf = append(c.p.Problem.CurveOf, int32(op))
-		}
-		c.prepare()
-		cost := func(d []int64) (sum int64) {
-			for op, v := range d {
-				for k := v; k < c.ops[op].max; k++ {
-					sum += c.ops[op].slope[k-c.ops[op].min]
-				}
-			}
-			return sum
-		}
-		best := bruteForce(c, cost)
-		last := int64(-1)
-		for {
-			c.critical()
-			if got := cost(c.duration); got != best[c.makespan] {
-				t.Fatalf("time %d: cost %d with %v, the least is %d", c.makespan, got, c.duration, best[c.makespan])
-			}
-			last = c.makespan
-			if _, ok := c.cut(); !ok {
-				break
+		c.ops = append(c.ops, o)
+		c.p.Problem.CurveOf = append(c.p.Problem.CurveOf, int32(op))
+	}
+	c.prepare()
+	cost := func(d []int64) (sum int64) {
+		for op, v := range d {
+			for k := v; k < c.ops[op].max; k++ {
+				sum += c.ops[op].slope[k-c.ops[op].min]
 			}
 		}
-		for time := range best {
-			if time < last {
-				t.Fatalf("stopped at %d, but %d is possible", last, time)
-			}
+		return sum
+	}
+	best := bruteForce(c, cost)
+	last := int64(-1)
+	for {
+		c.critical()
+		if got := cost(c.duration); got != best[c.makespan] {
+			t.Fatalf("time %d: cost %d with %v, the least is %d", c.makespan, got, c.duration, best[c.makespan])
 		}
-	})
+		last = c.makespan
+		if _, ok := c.cut(); !ok {
+			break
+		}
+	}
+	for time := range best {
+		if time < last {
+			t.Fatalf("stopped at %d, but %d is possible", last, time)
+		}
+	}
 }
 
 // bruteForce returns the least cost with a makespan of at most each possible time.
