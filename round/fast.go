@@ -1,26 +1,102 @@
 package round
 
 import (
+	"math"
+	"slices"
+
 	"github.com/perseus-energy/perseus/dag"
 	"github.com/perseus-energy/perseus/frontier"
 	"github.com/perseus-energy/perseus/unit"
 )
 
-// fast fills choice in two passes of O(ops + arcs). Forward, each op gets the
-// slowest option that ends before the relaxed schedule starts any successor; an
-// op that ends sooner leaves the time to those after it. Backward, each op gets
-// the slowest option that fits between its start and the latest end.
+// fast fills choice in passes of O(ops + arcs): the better of tight and dither,
+// each followed by reclaim.
 func (r *Rounder) fast(s *frontier.Solution, choice []int32) {
-	if !r.forward(s, choice) {
-		if !r.latestEnds(s.Time) {
-			for op := range choice {
-				choice[op] = int32(len(r.p.Curve(int32(op)).Options) - 1)
-			}
-			return
-		}
-		r.forwardWithin(s, choice)
+	if !r.tight(s, choice) {
+		return
 	}
 	r.reclaim(s.Time, choice)
+	if !complete(r.p, s) {
+		return
+	}
+	r.second = slices.Grow(r.second[:0], len(choice))[:len(choice)]
+	r.dither(s, r.second)
+	r.reclaim(s.Time, r.second)
+	if r.cost(r.second) < r.cost(choice) {
+		copy(choice, r.second)
+	}
+}
+
+// cost returns Σe' in picojoules; it only ranks.
+func (r *Rounder) cost(choice []int32) (sum float64) {
+	for op, k := range choice {
+		sum += float64(r.p.Curve(int32(op)).Options[k].Effective)
+	}
+	return sum
+}
+
+// tight gives each op the slowest option that ends before the relaxed schedule
+// starts any successor; an op that ends sooner leaves the time to those after it.
+// It is false, and all ops fastest, where no schedule is as fast as s.
+func (r *Rounder) tight(s *frontier.Solution, choice []int32) bool {
+	if r.forward(s, choice) {
+		return true
+	}
+	if !r.latestEnds(s.Time) {
+		for op := range choice {
+			choice[op] = int32(len(r.p.Curve(int32(op)).Options) - 1)
+		}
+		return false
+	}
+	r.forwardWithin(s, choice)
+	return true
+}
+
+// ditherWeight is the price of an op's distance from its relaxed end, as a share
+// of its flow.
+const ditherWeight = 0.3
+
+// dither gives each op the option that costs least where time costs the op's
+// flow and the way to its relaxed end part of that. An op may end later than in
+// the relaxed schedule, where the ops after it can make up for it: errors cancel.
+// It needs that a schedule of s.Time exists.
+func (r *Rounder) dither(s *frontier.Solution, choice []int32) {
+	g := r.p.Graph
+	r.latestEnds(s.Time)
+	clear(r.start)
+	for _, op := range g.Order() {
+		var through unit.Power
+		for _, a := range g.In(op) {
+			through += s.Flow[a]
+		}
+		price := float64(through) / 1000 // pJ/ns
+		c := r.p.Curve(op)
+		start, limit := r.start[op], r.late[op]
+		relaxed := s.Start[op] + s.Duration[op] - start
+		best, least := int32(len(c.Options)-1), math.Inf(1)
+		try := func(k int32) {
+			o := &c.Options[k]
+			if start+o.Time > limit {
+				return
+			}
+			cost := float64(o.Effective) + float64(price*float64(o.Time)) +
+				float64(price*(ditherWeight*math.Abs(float64(o.Time-relaxed))))
+			if cost < least {
+				best, least = k, cost
+			}
+		}
+		k := slowestWithin(c, relaxed)
+		if k < 0 {
+			k = int32(len(c.Options) - 1)
+		}
+		h, _ := slices.BinarySearch(c.Hull, k)
+		try(k)
+		try(max(k-1, 0))
+		try(c.Hull[min(h, len(c.Hull)-1)])
+		try(c.Hull[max(h-1, 0)])
+		choice[op] = best
+		r.push(op, start+c.Options[best].Time)
+	}
 }
 
 // forward is false where s is not a schedule, so that the result may be too slow.

@@ -61,9 +61,10 @@ func Round(p *dag.Problem, s *frontier.Solution, e Effort) (choice []int32) {
 // Rounder rounds many solutions of one problem without allocating anew for each.
 // It is not safe for concurrent use.
 type Rounder struct {
-	p     *dag.Problem
-	start []unit.Time // by op: earliest start in the schedule at hand
-	late  []unit.Time // by op: latest end
+	p      *dag.Problem
+	start  []unit.Time // by op: earliest start in the schedule at hand
+	late   []unit.Time // by op: latest end
+	second []int32     // a second choice
 }
 
 // NewRounder returns a Rounder for p.
