@@ -92,6 +92,10 @@ func actionsOf(h *frontierfile.Header) ([][]string, error) {
 		if slices.Contains(given, h.Schedule) {
 			return h.Order, nil
 		}
+		// With ops of a fixed time the orders of all others are written out too.
+		if len(h.Fixed) == 0 {
+			return nil, violated("schedule", "%q has no order of its own in a file", h.Schedule)
+		}
 		most, field = 0, "order"
 		for _, actions := range h.Order {
 			most += len(actions)
@@ -115,10 +119,6 @@ func actionsOf(h *frontierfile.Header) ([][]string, error) {
 	}
 	if h.Order == nil {
 		return ranks, nil
-	}
-	// With ops of a fixed time these two are written out too.
-	if len(h.Fixed) == 0 {
-		return nil, violated("schedule", "%q has no order of its own in a file", h.Schedule)
 	}
 	if !slices.EqualFunc(h.Order, ranks, equalButFixed) {
 		return nil, violated("order", "not the order of %s", h.Schedule)

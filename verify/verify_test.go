@@ -167,6 +167,74 @@ func TestOrderViolations(t *testing.T) {
 	}
 }
 
+// TestTransfersAndFixed has every schedule verified with and without transfers and
+// with each of the ops of a fixed time.
+func TestTransfersAndFixed(t *testing.T) {
+	for _, schedule := range []string{"1f1b", "gpipe", "gpipe-forward"} {
+		for _, transfer := range []unit.Time{0, 1, 1_000_000} {
+			for _, add := range []pipeline.Fixed{{}, {Load: true}, {ReduceGrad: true}, {Optimizer: true}, {Load: true, ReduceGrad: true, Optimizer: true}} {
+				for _, size := range []pipeline.Size{{Ranks: 3, Microbatches: 1}, {Ranks: 3, Microbatches: 4}} {
+					name := fmt.Sprintf("%s, transfers of %v, %+v, %d microbatches", schedule, transfer, add, size.Microbatches)
+					text := invented(3)
+					f := withTerms(t, text, schedule, size, transfer, add)
+					if _, err := File(f, text); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+					// One op more or less than there are is not what the file says.
+					for _, by := range []int{-1, 1} {
+						f.Header.Ops += by
+						var violation *Violation
+						if _, err := File(f, text); !errors.As(err, &violation) || violation.Field != "ops" {
+							t.Errorf("%s: %d ops: %v", name, f.Header.Ops, err)
+						}
+						f.Header.Ops -= by
+					}
+				}
+			}
+		}
+	}
+}
+
+// withTerms returns the frontier of a job with transfers and ops of a fixed time.
+func withTerms(t testing.TB, text []byte, schedule string, size pipeline.Size, transfer unit.Time, add pipeline.Fixed) *frontierfile.File {
+	t.Helper()
+	p, err := profile.Read(bytes.NewReader(text), "P.csv", profile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := pipeline.Build(schedule, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := characterize.NewJob(p, profile.Units{}, o.WithFixed(add), 20*unit.Watt)
+	job.Terms.TransferTime = transfer
+	for _, f := range []struct {
+		wanted bool
+		kind   pipeline.Kind
+	}{{add.Load, pipeline.Load}, {add.Optimizer, pipeline.Optimizer}, {add.ReduceGrad, pipeline.ReduceGrad}} {
+		if f.wanted {
+			job.Terms.Fixed = append(job.Terms.Fixed, frontierfile.Fixed{Instruction: f.kind.Instruction(), Time: 5_000_000})
+		}
+	}
+	f, err := characterize.Run(context.Background(), job, characterize.Options{Points: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestLargeSizes has sizes that a file cannot hold refused before they cost memory.
+func TestLargeSizes(t *testing.T) {
+	h := frontierfile.Header{Schedule: "1f1b", Ranks: 2, Chunks: 1, Microbatches: 1 << 24, Stages: 2, Ops: 8, BlockingPower: make([]unit.Power, 2)}
+	for field, order := range map[string][][]string{"ops": nil, "order": {{"0F0"}, {"1F0"}}} {
+		h.Order, h.Fixed = order, []frontierfile.Fixed{{Instruction: "load", Time: 1}}
+		var violation *Violation
+		if _, err := orderOf(&h); !errors.As(err, &violation) || violation.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
 // TestProfiles has the options agree with those that package profile reads, on
 // profiles of all forms.
 func TestProfiles(t *testing.T) {
