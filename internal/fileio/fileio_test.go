@@ -87,33 +87,47 @@ func TestStdio(t *testing.T) {
 // changes the file or leaves anything beside it.
 func TestFailure(t *testing.T) {
 	full := errors.New("disk full")
-	ended, cancel := context.WithCancel(t.Context())
-	for name, test := range map[string]struct {
-		ctx   context.Context
-		write func(io.Writer) error
+	for _, test := range []struct {
+		name string
+		// write may end the context that Write was given.
+		write func(w io.Writer, end func()) error
 		want  error
 	}{
-		"writer fails": {t.Context(), func(w io.Writer) error {
+		{"writer fails", func(w io.Writer, _ func()) error {
 			_, _ = w.Write(make([]byte, 1<<20))
 			return full
 		}, full},
-		"context ends at the last byte": {ended, func(io.Writer) error { cancel(); return nil }, context.Canceled},
-		"context ends while writing": {ended, func(w io.Writer) error {
+		{"context ends at the last byte", func(_ io.Writer, end func()) error {
+			end()
+			return nil
+		}, context.Canceled},
+		{"context ends while writing", func(w io.Writer, end func()) error {
+			end()
+			_, err := w.Write(make([]byte, 1<<20))
+			return err
+		}, context.Canceled},
+		{"context has ended", func(w io.Writer, _ func()) error {
 			_, err := w.Write(make([]byte, 1<<20))
 			return err
 		}, context.Canceled},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "F.json")
 			if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := Write(test.ctx, path, nil, test.write); !errors.Is(err, test.want) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if test.name == "context has ended" {
+				cancel()
+			}
+			err := Write(ctx, path, nil, func(w io.Writer) error { return test.write(w, cancel) })
+			if !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 			if got := read(t, path, nil); got != "old" {
-				t.Errorf("the file holds %q now", got)
+				t.Errorf("the file holds %d bytes now, want the 3 it had", len(got))
 			}
 			if got := names(t, dir); len(got) != 1 {
 				t.Errorf("left in the folder: %q", got)
