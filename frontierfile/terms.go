@@ -3,6 +3,7 @@ package frontierfile
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/perseus-energy/perseus/dag"
 	"github.com/perseus-energy/perseus/unit"
@@ -31,6 +32,31 @@ type Terms struct {
 	OpFactors []OpFactors
 	// Graph is the job where it is no pipeline; nil where it is one.
 	Graph *Graph
+}
+
+// Summary says in a line what there is besides the graph; it is empty for nothing.
+func (t *Terms) Summary() string {
+	var all []string
+	add := func(n int, format string, args ...any) {
+		if n > 0 {
+			all = append(all, fmt.Sprintf(format, args...))
+		}
+	}
+	add(len(t.Derived), "derived %s", strings.Join(t.Derived, ", "))
+	for _, f := range t.Fixed {
+		add(1, "%s takes %v", f.Instruction, f.Time)
+	}
+	add(int(min(t.TransferTime, 1)), "transfers take %v", t.TransferTime)
+	for _, c := range t.Caps {
+		add(1, "rank %d up to %d MHz", c.Rank, c.MHz)
+	}
+	add(len(t.MicrobatchFactors), "%d microbatches' factors", len(t.MicrobatchFactors))
+	add(len(t.OpFactors), "%d ops' factors", len(t.OpFactors))
+	if p := t.Parallel; p != nil {
+		add(1, "tp %d, cp %d, ep %d, dp %d, pp %d", p.TP, p.CP, p.EP, p.DP, p.PP)
+		add(p.Replica+1, "pipeline %d alone", p.Replica)
+	}
+	return strings.Join(all, "; ")
 }
 
 // Parallel is how ranks are laid out over GPUs; docs/schedules.md has the rules.

@@ -65,6 +65,9 @@ func writeJob(w io.Writer, f *frontierfile.File) {
 		fmt.Fprintf(w, "%s: %s on %s of %s, %s, %d ops\n", h.Schedule, count(h.Stages, "stage"),
 			count(h.Ranks, "rank"), count(h.GPUsPerRank, "GPU"), count(h.Microbatches, "microbatch"), h.Ops)
 	}
+	if s := h.Terms.Summary(); s != "" {
+		fmt.Fprintln(w, s)
+	}
 	fmt.Fprintf(w, "blocking power %s · profile %.12s… · %s, each with a proof\n\n", each, h.Profile.SHA256, count(len(f.Points), "point"))
 }
 

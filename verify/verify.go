@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/perseus-energy/perseus/dag"
 	"github.com/perseus-energy/perseus/frontierfile"
@@ -84,8 +83,8 @@ func (r *Report) Lines() []string {
 		fmt.Sprintf("certificates: %d flows, each conserved at every op; every bound and gap is what they prove", r.Points),
 		fmt.Sprintf("gaps: %s at t_min, %s at most (point %d)", percent(r.GapAtTMin), percent(r.LargestGap), r.LargestGapAt),
 	}
-	if s := terms(r.Header); s != "" {
-		lines = slices.Insert(lines, 1, s)
+	if s := r.Header.Terms.Summary(); s != "" {
+		lines = slices.Insert(lines, 1, "terms: "+s+": applied anew")
 	}
 	if r.LineGap == 0 {
 		return append(lines, fmt.Sprintf("curve: from t_min %v to t_max %v both certificates at every point are tight, so the whole frontier is exact to %.2g J",
@@ -93,33 +92,6 @@ func (r *Report) Lines() []string {
 	}
 	return append(lines, fmt.Sprintf("curve: from t_min %v to t_max %v every point is exact to %.2g J and the lines between them to %s",
 		r.TMin, r.TMax, r.Inexact.Joules(), percent(r.LineGap)))
-}
-
-// terms says what besides the profile the options follow from; empty if nothing.
-func terms(h *frontierfile.Header) string {
-	var all []string
-	add := func(n int, format string, args ...any) {
-		if n > 0 {
-			all = append(all, fmt.Sprintf(format, args...))
-		}
-	}
-	add(len(h.Derived), "derived %s", strings.Join(h.Derived, ", "))
-	for _, f := range h.Fixed {
-		add(1, "%s takes %v", f.Instruction, f.Time)
-	}
-	add(int(min(h.TransferTime, 1)), "transfers take %v", h.TransferTime)
-	for _, c := range h.Caps {
-		add(1, "rank %d up to %d MHz", c.Rank, c.MHz)
-	}
-	add(len(h.MicrobatchFactors), "%d microbatches' factors", len(h.MicrobatchFactors))
-	add(len(h.OpFactors), "%d ops' factors", len(h.OpFactors))
-	if p := h.Parallel; p != nil {
-		add(1, "%d GPUs of each rank by tp %d, cp %d, ep %d, dp %d, pp %d", h.GPUsPerRank, p.TP, p.CP, p.EP, p.DP, p.PP)
-	}
-	if len(all) == 0 {
-		return ""
-	}
-	return "terms: " + strings.Join(all, "; ") + ": applied anew"
 }
 
 func percent(r frontierfile.Ratio) string { return fmt.Sprintf("%.4f %%", r.Float()*100) }

@@ -17,21 +17,25 @@ import (
 )
 
 // Order returns the order of the named schedule for a model of the given number
-// of stages. Where size has no ranks there are as many as hold the stages. It
-// fails where the schedule has no such size, or another number of stages then.
+// of stages. Where size has no ranks there are as many as hold the stages, and
+// where it has ranks and no chunks each rank holds as many as there are, if the
+// schedule takes several. It fails where the schedule has no such size, or another
+// number of stages then.
 func Order(schedule string, size pipeline.Size, stages int) (*pipeline.Order, error) {
 	s, err := pipeline.Find(schedule)
 	if err != nil {
 		return nil, err
 	}
+	if several := s.Placement == pipeline.Loop && s.Example.Chunks > 1; several && size.Ranks > 0 && size.Chunks == 0 && stages%size.Ranks == 0 {
+		size.Chunks = stages / size.Ranks
+	}
 	if size.Ranks == 0 {
-		each := 1 // stages a rank
+		each := s.Example.Chunks // stages a rank
 		switch {
 		case s.Placement == pipeline.Bidirectional: // each stage is on two ranks
+			each = 1
 		case size.Chunks > 0:
 			each = size.Chunks
-		case s.Placement == pipeline.V:
-			each = 2
 		}
 		if stages%each != 0 {
 			return nil, fmt.Errorf("%s: the profile's %d stages do not divide among ranks of %d each", s.Name, stages, each)
