@@ -1,14 +1,14 @@
 package frontierfile
 
 import (
-	"bufio"
 	"bytes"
-	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 
 	"github.com/perseus-energy/perseus/dag"
+	"github.com/perseus-energy/perseus/internal/unpack"
 	"github.com/perseus-energy/perseus/unit"
 )
 
@@ -36,44 +36,16 @@ func Read(r io.Reader, name string) (*File, error) {
 
 // readAll returns the uncompressed bytes of r.
 func readAll(r io.Reader, name string) ([]byte, error) {
-	source := &watched{r: r}
-	b := bufio.NewReader(source)
-	r = b
-	var err error
-	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
-		r, err = gzip.NewReader(b)
-	}
 	var text bytes.Buffer
-	n := int64(0)
-	if err == nil {
-		n, err = text.ReadFrom(io.LimitReader(r, MaxBytes+1))
-	}
-	problem := ""
+	_, err := text.ReadFrom(unpack.NewReader(r, MaxBytes))
+	var content *unpack.Error
 	switch {
-	case source.err != nil:
-		return nil, fmt.Errorf("%s: %w", name, source.err)
+	case errors.As(err, &content):
+		return nil, &SyntaxError{Name: name, Line: 1, Column: 1, Problem: err.Error()}
 	case err != nil:
-		problem = fmt.Sprintf("broken or truncated gzip data: %v", err)
-	case n > MaxBytes:
-		problem = fmt.Sprintf("over %d MiB, uncompressed", MaxBytes>>20)
-	default:
-		return text.Bytes(), nil
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return nil, &SyntaxError{Name: name, Line: 1, Column: 1, Problem: problem}
-}
-
-// watched keeps the error that r failed with, to tell it from broken content.
-type watched struct {
-	r   io.Reader
-	err error
-}
-
-func (w *watched) Read(p []byte) (int, error) {
-	n, err := w.r.Read(p)
-	if err != nil && err != io.EOF {
-		w.err = err
-	}
-	return n, err
+	return text.Bytes(), nil
 }
 
 // parse returns the file with the given text, which it keeps.

@@ -1,8 +1,6 @@
 package profile
 
 import (
-	"bufio"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -11,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/perseus-energy/perseus/internal/unpack"
 )
 
 // DefaultMaxBytes is how long a profile may be, uncompressed, where the options
@@ -31,66 +31,20 @@ func load(r io.Reader, name string, limit int64) (source, error) {
 	fault := func(format string, args ...any) (source, error) {
 		return source{}, &Error{Name: name, Problems: []Problem{{Message: fmt.Sprintf(format, args...)}}}
 	}
-	outer := &limited{r: r, left: limit + 1}
-	buffered := bufio.NewReader(outer)
-	var s source
-	magic, _ := buffered.Peek(4)
-	inner := io.Reader(buffered)
-	switch m := string(magic); {
-	case strings.HasPrefix(m, "\x1f\x8b"):
-		s.compressed = true
-		z, err := gzip.NewReader(buffered)
-		if err != nil {
-			if outer.err != nil {
-				return source{}, fmt.Errorf("%s: %w", name, outer.err)
-			}
-			return fault("%s", gzipFault(err))
-		}
-		inner = z
-	case m == "PK\x03\x04":
-		return fault(`a zip file or an Excel workbook; save it as "CSV UTF-8", compressed with gzip or not at all`)
-	case m == "\x28\xb5\x2f\xfd", strings.HasPrefix(m, "BZh"), m == "\xfd7zX":
-		return fault("compressed, but not with gzip; use gzip or none")
-	}
+	in := unpack.NewReader(r, limit)
 	var text strings.Builder
 	hash := sha256.New()
-	n, err := io.Copy(io.MultiWriter(&text, hash), io.LimitReader(inner, limit+1))
+	_, err := io.Copy(io.MultiWriter(&text, hash), in)
+	var content *unpack.Error
 	switch {
-	case n > limit || outer.left == 0:
-		return fault("longer than %d bytes; allow more, or leave out rows that are not needed", limit)
-	case outer.err != nil:
-		return source{}, fmt.Errorf("%s: %w", name, outer.err)
+	case errors.As(err, &content) && content.TooLong:
+		return fault("%v; leave out rows that are not needed", err)
+	case errors.As(err, &content):
+		return fault("%v", err)
 	case err != nil:
-		return fault("%s", gzipFault(err))
+		return source{}, fmt.Errorf("%s: %w", name, err)
 	}
-	s.text, s.sha256 = text.String(), hex.EncodeToString(hash.Sum(nil))
-	return s, nil
-}
-
-func gzipFault(err error) string {
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return "the gzip file is cut short; copy or make it again"
-	}
-	return fmt.Sprintf("damaged gzip file (%v); copy or make it again", err)
-}
-
-// limited reads at most left bytes and keeps the error that r failed with.
-type limited struct {
-	r    io.Reader
-	left int64
-	err  error
-}
-
-func (l *limited) Read(p []byte) (int, error) {
-	if l.left == 0 {
-		return 0, io.EOF
-	}
-	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
-	l.left -= int64(n)
-	if err != nil && err != io.EOF {
-		l.err = err
-	}
-	return n, err
+	return source{text.String(), hex.EncodeToString(hash.Sum(nil)), in.Packed()}, nil
 }
 
 // checkEncoding adds a problem where text is not UTF-8, as which plain ASCII

@@ -9,7 +9,6 @@ package fileio
 
 import (
 	"bufio"
-	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -19,6 +18,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/perseus-energy/perseus/internal/unpack"
 )
 
 // Stdio is the name that stands for standard input or output.
@@ -32,9 +33,13 @@ func Name(path string) string {
 	return path
 }
 
+// maxBytes bounds what is read of a file, and what it unpacks to. Readers may have
+// lower bounds; this one is there so that a small file cannot take all memory.
+const maxBytes = 1 << 30
+
 // Open returns the content of the file at path, or of stdin where path is "-",
 // unpacked where it starts as gzip does. The caller closes it. Errors name the
-// path; a folder is one.
+// path; a folder is one. Errors of reading do not: whoever reads knows the name.
 func Open(path string, stdin io.Reader) (io.ReadCloser, error) {
 	in := input{closer: io.NopCloser(nil)}
 	source := stdin
@@ -48,15 +53,7 @@ func Open(path string, stdin io.Reader) (io.ReadCloser, error) {
 		}
 		source, in.closer = f, f
 	}
-	buffered := bufio.NewReaderSize(source, 64<<10)
-	in.Reader = buffered
-	if magic, _ := buffered.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(buffered)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: damaged gzip: %w", Name(path), err), in.Close())
-		}
-		in.Reader = z
-	}
+	in.Reader = unpack.NewReader(source, maxBytes)
 	return in, nil
 }
 

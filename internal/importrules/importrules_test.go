@@ -26,7 +26,8 @@ const (
 	edge             // touches the world: files, clocks, sockets, processes, devices
 )
 
-// rule is one line of the table: what the package in the directory pkg, and those below it, may import of this module.
+// rule is one line of the table: what the package in the directory pkg, and those below it that have no line of their
+// own, may import of this module.
 type rule struct {
 	pkg  string
 	kind kind
@@ -38,10 +39,11 @@ type rule struct {
 var rules = []rule{
 	// The common ground.
 	{"unit", pure, nil},
+	{"internal/unpack", core, nil},
 	{"dag", pure, []string{"unit"}},
 
 	// The two halves of a problem. They do not know each other.
-	{"profile", core, []string{"unit", "dag"}},
+	{"profile", core, []string{"unit", "internal/unpack", "dag"}},
 	{"pipeline", core, []string{"unit", "dag"}},
 	// Where GPUs are, and options of what was not measured. Nor do these two know anything else.
 	{"parallel", pure, nil},
@@ -52,7 +54,7 @@ var rules = []rule{
 	{"round", pure, []string{"unit", "dag", "frontier"}},
 
 	// The result in a file, and its checker, which shares no code with what it checks.
-	{"frontierfile", core, []string{"unit", "dag"}},
+	{"frontierfile", core, []string{"unit", "internal/unpack", "dag"}},
 	{"verify", core, []string{"unit", "dag", "frontierfile"}},
 
 	// What puts the parts together: characterize makes a frontier file, plan looks up one schedule in it.
@@ -63,7 +65,7 @@ var rules = []rule{
 	{"report", core, append(slices.Clone(solver), "characterize", "plan", "simulate", "baseline")},
 
 	// The edges import the core, never the reverse.
-	{"internal", edge, library},
+	{"internal", edge, append(slices.Clone(library), "internal/unpack")},
 	{"cmd", edge, append(slices.Clone(library), "internal")},
 }
 
@@ -121,6 +123,12 @@ func TestRules(t *testing.T) {
 		{"a package below", "frontier/a.go", imports("frontier", m+"/frontier/flow"), ""},
 		{"edge imports core", "internal/server/a.go", imports("server", m+"/plan", "net/http", "database/sql"), ""},
 		{"edge imports edge", "internal/agent/a.go", imports("agent", m+"/internal/gpu"), ""},
+		{"core imports a part of internal that is core", "profile/a.go", imports("profile", m+"/internal/unpack"), ""},
+		{"the same does not open the rest to it", "profile/a.go", imports("profile", m+"/internal/fileio"), "profile must not import internal/fileio"},
+		{"nor to others", "frontier/a.go", imports("frontier", m+"/internal/unpack"), "frontier must not import internal/unpack"},
+		{"which does not open the core to it", "internal/unpack/a.go", imports("unpack", m+"/dag"), "internal/unpack must not import dag"},
+		{"nor the world", "internal/unpack/a.go", imports("unpack", "net"), "net: core"},
+		{"a name that only starts alike", "internal/unpacked/a.go", imports("unpacked", m+"/dag"), ""},
 		{"command imports edge", "cmd/perseus/a.go", imports("main", m+"/internal/server", "log/slog"), ""},
 		{"core logs with slog and takes a context", "profile/a.go", imports("profile", "log/slog", "context", "os"), ""},
 		{"math/rand/v2 is seeded", "round/a.go", imports("round", "math/rand/v2"), ""},
@@ -143,6 +151,7 @@ func TestRules(t *testing.T) {
 		{"core without edge", "plan/a.go", imports("plan", m+"/internal/gpu"), "plan must not import internal/gpu"},
 		{"core without command", "report/a.go", imports("report", m+"/cmd/perseus"), "report must not import cmd/perseus"},
 		{"edge without command", "internal/zeus/a.go", imports("zeus", m+"/cmd/perseus"), "internal must not import cmd/perseus"},
+		{"nobody imports what has no line", "cmd/perseus/a.go", imports("main", m+"/cache"), "cmd must not import cache"},
 		{"nobody imports the root", "dag/a.go", imports("dag", m), "dag must not import the module's root"},
 
 		{"core without net", "report/a.go", imports("report", "net"), "net: core"},
@@ -250,16 +259,12 @@ func checkFile(root fs.FS, name string) ([]string, error) {
 		}
 	}
 
-	// The first part of the path is what has a line in the table.
-	top, _, _ := strings.Cut(dir, "/")
-	i := slices.IndexFunc(rules, func(r rule) bool { return r.pkg == top })
-	if i < 0 {
+	r, ok := ruleOf(dir)
+	if !ok {
 		report(file.Package, "package %s has no rule: add a line for it to the table in internal/importrules, "+
 			"below all that it imports and above all that import it", dir)
 		return broken, nil
 	}
-	r := rules[i]
-
 	for _, spec := range file.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
@@ -270,8 +275,8 @@ func checkFile(root fs.FS, name string) ([]string, error) {
 		case imported == "C":
 			report(spec.Pos(), "cgo is not used in this module; load libraries at run time behind an interface")
 		case inModule:
-			target, _, _ := strings.Cut(ours, "/")
-			if target != r.pkg && !slices.Contains(r.may, target) {
+			target, _ := ruleOf(strings.TrimSuffix(ours, "/"))
+			if target.pkg != r.pkg && !slices.Contains(r.may, target.pkg) {
 				report(spec.Pos(), "%s must not import %s (it may: %s)",
 					r.pkg, orElse(strings.TrimSuffix(ours, "/"), "the module's root"), orElse(strings.Join(r.may, ", "), "nothing"))
 			}
@@ -280,6 +285,16 @@ func checkFile(root fs.FS, name string) ([]string, error) {
 		}
 	}
 	return broken, nil
+}
+
+// ruleOf returns the rule of the package in dir: that of the longest path which leads there.
+func ruleOf(dir string) (found rule, ok bool) {
+	for _, r := range rules {
+		if (dir == r.pkg || strings.HasPrefix(dir, r.pkg+"/")) && len(r.pkg) > len(found.pkg) {
+			found, ok = r, true
+		}
+	}
+	return found, ok
 }
 
 var reasons = map[kind]string{
