@@ -207,10 +207,7 @@ func (j *Job) options(k frontierfile.Key, rules []derive.Rule) ([]dag.Option, er
 
 // measured returns the options of an instruction as measured or derived.
 func (j *Job) measured(k frontierfile.Key, rules []derive.Rule) ([]dag.Option, error) {
-	for _, r := range rules {
-		if r.Instruction != k.Instruction {
-			continue
-		}
+	if r := derive.Find(rules, k.Instruction, k.Stage); r != nil {
 		return r.Options(func(instruction string) ([]dag.Option, error) {
 			stage := k.Stage
 			// Of a pair the forward is of the one stage, all else of the other.

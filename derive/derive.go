@@ -3,11 +3,14 @@
 // as half of a backward, a recomputation as a forward.
 //
 // A rule is a sum: NAME=TERM+TERM+…, where a term is a measured instruction, alone
-// or times a factor. At each clock at which all terms were measured, the time is
+// or times a factor; NAME@STAGE=… is a rule for one stage alone. At each clock at which all terms were measured, the time is
 // the sum of factor·time, each rounded up to a nanosecond, and the energy the sum
 // of factor·energy, each rounded to the nearest picojoule. The rule for an
 // overlapped pair, forward+backward, says that the two take as long together as one
 // after the other: it keeps to what was measured and claims no gain.
+//
+// An op of which all factors are 0 does nothing: it has one option, without a clock,
+// time or energy.
 //
 // It comes after dag and unit, which it imports, and before package characterize.
 // No rule is applied by itself: guessing is not for it.
@@ -18,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/perseus-energy/perseus/dag"
@@ -37,7 +41,25 @@ type Term struct {
 // Rule says how an instruction follows from measured ones.
 type Rule struct {
 	Instruction string
-	Terms       []Term
+	// Stage is the only stage that the rule is for, or −1.
+	Stage int
+	Terms []Term
+}
+
+// same says whether two rules are of the same instruction and stage.
+func (r Rule) same(o Rule) bool { return r.Instruction == o.Instruction && r.Stage == o.Stage }
+
+// Find returns the rule for an instruction of a stage, one for that stage alone
+// before one for all; nil if there is none.
+func Find(rules []Rule, instruction string, stage int) *Rule {
+	var found *Rule
+	for i := range rules {
+		r := &rules[i]
+		if r.Instruction == instruction && (r.Stage == stage || r.Stage < 0 && found == nil) {
+			found = r
+		}
+	}
+	return found
 }
 
 // preset is a name for several rules.
@@ -46,6 +68,7 @@ type preset struct{ name, rules string }
 func presets() []preset {
 	return []preset{
 		{"split-backward", "input-gradient=backward*0.5,weight-gradient=backward*0.5"},
+		{"split-backward-torch", "input-gradient=backward*0.5,weight-gradient=backward*0.5,input-gradient@0=backward*0,weight-gradient@0=backward"},
 		{"join-backward", "backward=input-gradient+weight-gradient"},
 		{"recompute", "recompute=forward,recompute-backward=forward+backward"},
 		{"overlap", "overlap=forward+backward"},
@@ -77,7 +100,7 @@ func For(instruction string) string {
 // Parse returns the rules in a list of rules and names of presets, separated by
 // commas, in the order of the list. It fails on what is neither, on two rules for
 // one instruction, on a rule that needs what another derives, and on factors
-// outside 0.000000001 … 1000.
+// above 1000.
 func Parse(list string) ([]Rule, error) {
 	var rules []Rule
 	for item := range strings.SplitSeq(list, ",") {
@@ -93,7 +116,7 @@ func Parse(list string) ([]Rule, error) {
 			if err != nil {
 				return nil, err
 			}
-			if i := slices.IndexFunc(rules, func(o Rule) bool { return o.Instruction == r.Instruction }); i >= 0 {
+			if i := slices.IndexFunc(rules, r.same); i >= 0 {
 				return nil, fmt.Errorf("derivation %q: there is another of %s, %v", clip(text), r.Instruction, rules[i])
 			}
 			rules = append(rules, r)
@@ -112,7 +135,9 @@ func Parse(list string) ([]Rule, error) {
 // ParseRule returns a rule as in "overlap=forward*0.9+0.95*backward".
 func ParseRule(text string) (Rule, error) {
 	name, sum, ok := strings.Cut(text, "=")
-	r := Rule{Instruction: strings.TrimSpace(name)}
+	r := Rule{Stage: -1}
+	instruction, stage, single := strings.Cut(name, "@")
+	r.Instruction = strings.TrimSpace(instruction)
 	fail := func(format string, args ...any) (Rule, error) {
 		return Rule{}, fmt.Errorf("derivation %q: %s", clip(text), fmt.Sprintf(format, args...))
 	}
@@ -121,6 +146,13 @@ func ParseRule(text string) (Rule, error) {
 	}
 	if !valid(r.Instruction) {
 		return fail("%q is no name of an instruction", clip(r.Instruction))
+	}
+	if single {
+		v, err := strconv.ParseUint(strings.TrimSpace(stage), 10, 16)
+		if err != nil {
+			return fail("%q is no stage", clip(stage))
+		}
+		r.Stage = int(v)
 	}
 	for part := range strings.SplitSeq(sum, "+") {
 		t := Term{Factor: One}
@@ -132,6 +164,9 @@ func ParseRule(text string) (Rule, error) {
 				t.Instruction, named = side, true
 			case !factored:
 				v, err := ParseFactor(side)
+				if side == "0" {
+					v, err = 0, nil // it does nothing
+				}
 				if err != nil {
 					return fail("%q: %v", clip(part), err)
 				}
@@ -190,6 +225,9 @@ func clip(s string) string {
 func (r Rule) String() string {
 	var b strings.Builder
 	b.WriteString(r.Instruction)
+	if r.Stage >= 0 {
+		b.WriteString("@" + strconv.Itoa(r.Stage))
+	}
 	for i, t := range r.Terms {
 		b.WriteByte("=+"[min(i, 1)])
 		b.WriteString(t.Instruction)
@@ -210,6 +248,9 @@ func FormatFactor(v int64) string {
 // those of its terms, which measured returns. It fails where measured does, or
 // where the terms have no clock in common.
 func (r Rule) Options(measured func(instruction string) ([]dag.Option, error)) ([]dag.Option, error) {
+	if !slices.ContainsFunc(r.Terms, func(t Term) bool { return t.Factor != 0 }) {
+		return []dag.Option{{}}, nil
+	}
 	var out []dag.Option
 	for i, t := range r.Terms {
 		options, err := measured(t.Instruction)

@@ -19,6 +19,7 @@ func TestParse(t *testing.T) {
 		{"recompute", "[recompute=forward recompute-backward=forward+backward]"},
 		{"overlap=forward*0.9+1*backward", "[overlap=forward*0.9+backward]"},
 		{"x=y*1000", "[x=y*1000]"},
+		{"x@0=y*0, x=y", "[x@0=y*0 x=y]"},
 	} {
 		got, err := Parse(tt.list)
 		if err != nil || fmt.Sprint(got) != tt.want {
@@ -35,7 +36,10 @@ func TestParse(t *testing.T) {
 		{"recompute=forward*", "factor"},
 		{"recompute=forward*forward", "factor"},
 		{"recompute=forward*0.5*0.5", "a term is an instruction, or one times a factor"},
-		{"recompute=forward*0", "above 0"},
+		{"recompute=forward*0.0", "above 0"},
+		{"recompute@x=forward", `"x" is no stage`},
+		{"recompute@-1=forward", `"-1" is no stage`},
+		{"recompute@1=forward,recompute@01=forward", "there is another of recompute"},
 		{"recompute=forward*-1", "above 0"},
 		{"recompute=forward*1001", "at most 1000"},
 		{"recompute=forward*0.0000000001", "9 decimals"},
@@ -80,6 +84,8 @@ func TestOptions(t *testing.T) {
 		{"x=forward", []dag.Option{option(1000, 7, 11), option(1200, 5, 13)}, ""},
 		{"x=backward*0.5", []dag.Option{option(1200, 5, 11), option(1410, 4, 13)}, ""},
 		{"x=forward+backward*0.5", []dag.Option{option(1200, 10, 24)}, ""},
+		{"x=forward*0", []dag.Option{{}}, ""},
+		{"x=forward*0+backward", []dag.Option{option(1200, 9, 21)}, ""},
 		{"x=forward+other", nil, "no clock at which all its terms"},
 		{"x=nothing", nil, "not measured"},
 		{"x=long*2", nil, "out of range"},
@@ -113,4 +119,19 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q gives %v, which gives %v, %v", list, rules, again, err)
 		}
 	})
+}
+
+func TestFind(t *testing.T) {
+	rules, err := Parse("split-backward-torch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for stage, want := range []string{"input-gradient@0=backward*0", "input-gradient=backward*0.5", "input-gradient=backward*0.5"} {
+		if got := Find(rules, "input-gradient", stage); got == nil || got.String() != want {
+			t.Errorf("stage %d: %v, want %s", stage, got, want)
+		}
+	}
+	if got := Find(rules, "forward", 0); got != nil {
+		t.Errorf("%v", got)
+	}
 }

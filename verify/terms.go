@@ -118,18 +118,20 @@ func optionsOf(h *frontierfile.Header, k frontierfile.Key, m *measurements) ([]d
 		return still(t), nil
 	}
 	options := m.options[source{k.Stage, k.Instruction}]
-	for _, rule := range h.Derived {
-		name, sum, _ := strings.Cut(rule, "=")
-		if name != k.Instruction {
+	for _, name := range []string{fmt.Sprintf("%s@%d", k.Instruction, k.Stage), k.Instruction} {
+		sum, ok := ruleOf(h, name)
+		if !ok {
 			continue
 		}
-		if len(options) > 0 {
+		// Only a rule for this very stage may replace what was measured.
+		if name == k.Instruction && len(options) > 0 {
 			return nil, fmt.Errorf("%s is derived, but stage %d has it measured", name, k.Stage)
 		}
 		var err error
 		if options, err = deriveFrom(k, sum, m); err != nil {
-			return nil, fmt.Errorf("derived, %q: %w", rule, err)
+			return nil, fmt.Errorf("derived, %s=%s: %w", name, sum, err)
 		}
+		break
 	}
 	if len(options) == 0 {
 		return nil, fmt.Errorf("the profile has no rows of stage %d, %s", k.Stage, k.Instruction)
@@ -151,18 +153,36 @@ func optionsOf(h *frontierfile.Header, k frontierfile.Key, m *measurements) ([]d
 	return kept, nil
 }
 
+// ruleOf returns the sum by which an instruction, or one at a stage, is derived.
+func ruleOf(h *frontierfile.Header, name string) (sum string, ok bool) {
+	for _, rule := range h.Derived {
+		if sum, ok := strings.CutPrefix(rule, name+"="); ok {
+			return sum, true
+		}
+	}
+	return "", false
+}
+
 // deriveFrom returns the options of a sum of terms, each an instruction or one times
 // a factor, at the clocks that all of them have. Of an overlapped pair, the forward
-// is of the first stage, all else of the second.
+// is of the first stage, all else of the second. A sum of nothing has one option that
+// does nothing.
 func deriveFrom(k frontierfile.Key, sum string, m *measurements) ([]dag.Option, error) {
 	var total []dag.Option
+	nothing := true
+	for _, term := range strings.Split(sum, "+") {
+		nothing = nothing && strings.HasSuffix(term, "*0")
+	}
+	if nothing {
+		return []dag.Option{{}}, nil
+	}
 	for i, term := range strings.Split(sum, "+") {
 		name, text, factored := strings.Cut(term, "*")
 		factor := int64(frontierfile.One)
 		if factored {
 			var exact bool
 			var err error
-			if factor, exact, err = unit.ParseDecimal(text, 9, unit.Nearest); err != nil || !exact || factor <= 0 || factor > 1000*int64(frontierfile.One) {
+			if factor, exact, err = unit.ParseDecimal(text, 9, unit.Nearest); err != nil || !exact || factor < 0 || factor > 1000*int64(frontierfile.One) {
 				return nil, fmt.Errorf("%q is no factor", text)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 // jobFlags are what may be said of a job besides its profile, its pipeline and its
 // blocking power.
 type jobFlags struct {
-	Derive     string    `group:"Ops that were not measured:" placeholder:"RULES" help:"Derive what the profile lacks, by rules as in input-gradient=backward*0.5,recompute=forward, or by the presets split-backward, join-backward, recompute, overlap."`
+	Derive     string    `group:"Ops that were not measured:" placeholder:"RULES" help:"Derive what the profile lacks, by rules as in input-gradient=backward*0.5,recompute=forward, or by the presets split-backward, split-backward-torch, join-backward, recompute, overlap."`
 	Fixed      string    `group:"Ops that were not measured:" placeholder:"LIST" help:"Add ops of a fixed time, as in load=5ms,reduce-grad=80ms,optimizer=20ms. GPUs draw meanwhile what they draw waiting."`
 	P2PLatency unit.Time `name:"p2p-latency" group:"Ops that were not measured:" placeholder:"1.2ms" help:"How long a value takes from one pipeline rank to another."`
 

@@ -124,6 +124,35 @@ func TestEverySchedule(t *testing.T) {
 	}
 }
 
+// TestNothingToDo is PyTorch's first stage, of which input gradients do nothing.
+func TestNothingToDo(t *testing.T) {
+	for _, split := range []bool{false, true} {
+		profile := smallProfile(t, 2, split)
+		file, r := frontierOf(t, "-p", profile, "--schedule", "zb-h1", "-m", "3", "--blocking-power", "84", "--derive", "split-backward-torch")
+		want := "derived, not measured: input-gradient@0=backward*0\n"
+		if split {
+			want = "derived, in place of what was measured: input-gradient@0=backward*0\n"
+		}
+		if !strings.Contains(r.stderr, want) || strings.Contains(r.stderr, "measured: input-gradient=backward*0.5") == split {
+			t.Errorf("%s", r.stderr)
+		}
+		must(t, "verify", file, "-p", profile)
+		rows, err := csv.NewReader(strings.NewReader(must(t, "plan", file, "--fastest").stdout)).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows[1:] {
+			if nothing := row[3] == "input-gradient" && row[1] == "0"; nothing != (row[6] == "0") || nothing != (row[4] == "0") {
+				t.Errorf("%q", row)
+			}
+		}
+		forged := writeFile(t, "F.json", strings.Replace(read(t, file), "weight-gradient@0=backward", "weight-gradient@0=backward*1.1", 1))
+		if r := perseus(t, "", "verify", forged, "-p", profile); r.status != statusFailed {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
 // TestForgedTerms changes in a file what a job has beyond its profile.
 func TestForgedTerms(t *testing.T) {
 	profile := smallProfile(t, 2, false)

@@ -167,48 +167,58 @@ func (b *builder) caps() error {
 // instructions finds out which instructions have to be derived.
 func (b *builder) instructions() error {
 	measured := b.profile.Instructions()
-	used := make([]bool, len(b.Derive))
-	seen := map[pipeline.Kind]bool{}
+	type op struct {
+		kind  pipeline.Kind
+		stage int32
+	}
+	used := map[*derive.Rule]bool{}
+	seen := map[op]bool{}
+	kinds := map[string]bool{}
 	for rank, a := range b.order.All() {
+		if seen[op{a.Kind, a.Stage}] {
+			continue
+		}
+		seen[op{a.Kind, a.Stage}] = true
 		name := a.Kind.Instruction()
-		if seen[a.Kind] {
-			continue
-		}
-		seen[a.Kind] = true
+		kinds[name] = true
 		fixed := slices.ContainsFunc(b.Fixed, func(f frontierfile.Fixed) bool { return f.Instruction == name })
-		if fixed || slices.Contains(measured, name) {
+		rule := derive.Find(b.Derive, name, int(a.Stage))
+		// What was measured is replaced only where a rule is for that very stage.
+		if fixed || slices.Contains(measured, name) && (rule == nil || rule.Stage < 0) {
 			continue
 		}
-		at := slices.IndexFunc(b.Derive, func(r derive.Rule) bool { return r.Instruction == name })
-		if at < 0 {
+		if rule == nil {
 			return b.missing(rank, a)
 		}
-		for _, t := range b.Derive[at].Terms {
+		for _, t := range rule.Terms {
 			if !slices.Contains(measured, t.Instruction) {
-				return fmt.Errorf("--derive %v: stage %d has no %s in the profile; it has %s", b.Derive[at], a.Stage, t.Instruction, strings.Join(measured, ", "))
+				return fmt.Errorf("--derive %v: stage %d has no %s in the profile; it has %s", rule, a.Stage, t.Instruction, strings.Join(measured, ", "))
 			}
 		}
-		used[at] = true
+		used[rule] = true
 	}
 	var idle []string
-	for i, r := range b.Derive {
-		switch {
-		case used[i]:
+	for i := range b.Derive {
+		switch r := &b.Derive[i]; {
+		case used[r] && slices.Contains(measured, r.Instruction):
+			b.terms.Derived = append(b.terms.Derived, r.String())
+			b.note("derived, in place of what was measured: %v", r)
+		case used[r]:
 			b.terms.Derived = append(b.terms.Derived, r.String())
 			b.note("derived, not measured: %v", r)
 		case slices.Contains(measured, r.Instruction):
 			b.note("not derived: %v, as the profile has %s", r, r.Instruction)
-		default:
+		case !slices.Contains(idle, r.Instruction):
 			idle = append(idle, r.Instruction)
 		}
 	}
 	if len(idle) > 0 {
-		b.note("not derived: %s has no %s", b.order.Schedule, strings.Join(idle, ", "))
+		b.note("not derived: %s has no use for rules of %s", b.order.Schedule, strings.Join(idle, ", "))
 	}
 	slices.Sort(b.terms.Derived)
 	for _, f := range b.Fixed {
 		switch {
-		case !slices.ContainsFunc(slices.Collect(kinds(seen)), func(k pipeline.Kind) bool { return k.Instruction() == f.Instruction }):
+		case !kinds[f.Instruction]:
 			b.note("fixed: no rank has a %s", f.Instruction)
 		case slices.Contains(measured, f.Instruction):
 			b.note("fixed: %s takes %v, in place of what the profile says", f.Instruction, f.Time)
@@ -220,16 +230,6 @@ func (b *builder) instructions() error {
 		b.note("transfers: %v from one rank to another", t)
 	}
 	return nil
-}
-
-func kinds(seen map[pipeline.Kind]bool) func(func(pipeline.Kind) bool) {
-	return func(yield func(pipeline.Kind) bool) {
-		for k := range seen {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 // missing returns the error for an action that nothing is known of.
