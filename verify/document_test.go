@@ -33,7 +33,7 @@ func TestDocument(t *testing.T) {
 		t.Error(err)
 	}
 	f := made(t, profile, "1f1b", pipeline.Size{Microbatches: 1}, 84*unit.Watt, characterize.Options{})
-	if got := json(t, f); !bytes.Equal(got, example) {
+	if got := written(t, f); !bytes.Equal(got, example) {
 		t.Errorf("got\n%s", got)
 	}
 }

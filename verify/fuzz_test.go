@@ -28,7 +28,7 @@ func FuzzFile(f *testing.F) {
 		{"gpipe", pipeline.Size{Microbatches: 2}, characterize.Options{Points: 3}},
 		{"zb-h1-quickstart", pipeline.Size{Microbatches: 1}, characterize.Options{}},
 	} {
-		f.Add(json(f, made(f, profile, s.name, s.size, 20*unit.Watt, s.opt)), profile)
+		f.Add(written(f, made(f, profile, s.name, s.size, 20*unit.Watt, s.opt)), profile)
 	}
 	two := append(bytes.Clone(profile), "1,forward,900,0.05,24\n1,backward,900,0.09,45\n"...)
 	full := made(f, two, "zbv", pipeline.Size{Ranks: 1, Microbatches: 2}, 20*unit.Watt, characterize.Options{}, func(j *characterize.Job) {
@@ -41,7 +41,7 @@ func FuzzFile(f *testing.F) {
 			Parallel:          &frontierfile.Parallel{TP: 1, CP: 1, EP: 1, ETP: 1, DP: 2, PP: 1, RankOrder: "tp-cp-ep-dp-pp", Replica: -1},
 		}
 	})
-	f.Add(json(f, full), two)
+	f.Add(written(f, full), two)
 	graph := []byte(`{"format":"perseus-dag/1","resources":[{"name":"g","blocking_power_w":3}],"curves":[{"name":"c","options":[{"clock_mhz":1,"time_s":2,"energy_j":3}]}],"ops":[{"name":"a","resource":"g","curve":"c"},{"name":"b","time_s":1}],"edges":[["a","b"]]}`)
 	d, err := dagfile.Read(bytes.NewReader(graph), "G.json")
 	if err != nil {
@@ -52,7 +52,7 @@ func FuzzFile(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(json(f, g), graph)
+	f.Add(written(f, g), graph)
 	f.Fuzz(func(t *testing.T, text, profile []byte) {
 		file, err := frontierfile.Read(bytes.NewReader(text), "F.json")
 		if err != nil || file.Header.Ops > 1<<12 || file.Header.Arcs > 1<<13 {
@@ -67,7 +67,7 @@ func FuzzFile(f *testing.F) {
 		}
 		if err == nil {
 			// Written and read again it is as true.
-			if _, err := Read(bytes.NewReader(json(t, file)), "F.json", profile); err != nil {
+			if _, err := Read(bytes.NewReader(written(t, file)), "F.json", profile); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -2,7 +2,7 @@ package verify
 
 import (
 	"cmp"
-	jsontext "encoding/json"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +16,7 @@ import (
 type graphFile struct {
 	Resources []struct {
 		Name  string
-		Power jsontext.Number `json:"blocking_power_w"`
+		Power json.Number `json:"blocking_power_w"`
 	}
 	Curves []struct {
 		Name    string
@@ -27,23 +27,23 @@ type graphFile struct {
 		Resource *string
 		Curve    *string
 		Options  []graphOption
-		Time     jsontext.Number `json:"time_s"`
-		Energy   jsontext.Number `json:"energy_j"`
+		Time     json.Number `json:"time_s"`
+		Energy   json.Number `json:"energy_j"`
 	}
 	Edges [][2]string
 }
 
 type graphOption struct {
-	Clock  jsontext.Number `json:"clock_mhz"`
-	Time   jsontext.Number `json:"time_s"`
-	Energy jsontext.Number `json:"energy_j"`
+	Clock  json.Number `json:"clock_mhz"`
+	Time   json.Number `json:"time_s"`
+	Energy json.Number `json:"energy_j"`
 }
 
 // graphProblem derives a problem from the text of a graph, and compares the header
 // with it.
 func graphProblem(h *frontierfile.Header, text string) (*dag.Problem, *measurements, error) {
 	var f graphFile
-	if err := jsontext.Unmarshal([]byte(strings.TrimPrefix(text, "\ufeff")), &f); err != nil {
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(text, "\ufeff")), &f); err != nil {
 		return nil, nil, violated("profile", "%v", err)
 	}
 	want := frontierfile.Header{
@@ -208,7 +208,7 @@ func readOptions(list []graphOption) ([]dag.Option, error) {
 	return options, nil
 }
 
-func decimal(n jsontext.Number, digits int, r unit.Rounding) (int64, error) {
+func decimal(n json.Number, digits int, r unit.Rounding) (int64, error) {
 	v, _, err := unit.ParseDecimal(string(n), digits, r)
 	return v, err
 }

@@ -38,7 +38,8 @@ func invented(stages int) []byte {
 	return b.Bytes()
 }
 
-func json(t testing.TB, f *frontierfile.File) []byte {
+// written returns the text of a file.
+func written(t testing.TB, f *frontierfile.File) []byte {
 	var b bytes.Buffer
 	if _, err := f.WriteTo(&b); err != nil {
 		t.Fatal(err)
@@ -85,7 +86,7 @@ func TestEveryDigit(t *testing.T) {
 		{"given order", characterize.Options{Points: 4}, pipeline.Size{Ranks: 1, Chunks: 3, Microbatches: 2}, "looped-bfs"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			text := json(t, made(t, profile, tt.of, tt.size, 20*unit.Watt, tt.opt))
+			text := written(t, made(t, profile, tt.of, tt.size, 20*unit.Watt, tt.opt))
 			if _, err := Read(bytes.NewReader(text), "F.json", profile); err != nil {
 				t.Fatalf("unchanged: %v", err)
 			}
@@ -269,7 +270,7 @@ func TestForged(t *testing.T) {
 // caught, unless it is the same file in other letters.
 func TestRandomBytes(t *testing.T) {
 	profile := invented(3)
-	good := json(t, made(t, profile, "1f1b", pipeline.Size{Microbatches: 3}, 20*unit.Watt, characterize.Options{}))
+	good := written(t, made(t, profile, "1f1b", pipeline.Size{Microbatches: 3}, 20*unit.Watt, characterize.Options{}))
 	rng := rand.New(rand.NewPCG(1, 2))
 	alphabet := "0123456789.-+eE,:[]{}\" abcdefABCDEFf"
 	read := 0
@@ -290,7 +291,7 @@ func TestRandomBytes(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if written := json(t, f); bytes.Equal(squeeze(written), squeeze(good)) {
+		if bytes.Equal(squeeze(written(t, f)), squeeze(good)) {
 			continue
 		}
 		read++
@@ -305,7 +306,7 @@ func TestRandomBytes(t *testing.T) {
 // TestMeasuredDigits changes some digits of a measured job's file.
 func TestMeasuredDigits(t *testing.T) {
 	profile := shared(t, "gpt3-175b-a100-sxm.csv")
-	text := json(t, made(t, profile, "1f1b", pipeline.Size{Microbatches: 12}, 83_640_000, characterize.Options{}))
+	text := written(t, made(t, profile, "1f1b", pipeline.Size{Microbatches: 12}, 83_640_000, characterize.Options{}))
 	rng := rand.New(rand.NewPCG(3, 4))
 	at := digits(text)
 	for range 60 {

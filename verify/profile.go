@@ -2,6 +2,7 @@ package verify
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,73 +24,59 @@ type measurements struct {
 	options               map[source][]dag.Option // by ascending clock
 }
 
+// member is one of the GPUs that run an op together: its ranks by tensor, context
+// and experts.
+type member [3]int64
+
 type sample struct {
 	source
-	clock, member int64
-	time, energy  int64 // ns, pJ
+	member
+	clock        int64
+	time, energy int64 // ns, pJ
 }
 
 func (s sample) power() int64 { return s.energy / s.time } // mW
 
+// decimals says how many of them turn a column's unit into ns, pJ or MHz.
+type decimals struct{ time, energy, clock int }
+
+func decimalsOf(said frontierfile.Profile) (d decimals, err error) {
+	var ok1, ok2, ok3 bool
+	d.time, ok1 = map[string]int{"s": 9, "ms": 6, "us": 3, "ns": 0}[said.TimeUnit]
+	d.energy, ok2 = map[string]int{"J": 12, "mJ": 9, "uJ": 6, "kJ": 15}[said.EnergyUnit]
+	d.clock, ok3 = map[string]int{"MHz": 0, "kHz": -3, "Hz": -6, "GHz": 3}[said.FrequencyUnit]
+	if !ok1 || !ok2 || !ok3 {
+		return d, violated("profile", "units %q, %q and %q: one is unknown", said.TimeUnit, said.EnergyUnit, said.FrequencyUnit)
+	}
+	return d, nil
+}
+
 // readProfile returns the measurements in text. The rows that docs/profiles.md
 // calls bad must be as many as the file says it left out.
 func readProfile(text string, said frontierfile.Profile) (*measurements, error) {
-	timeDigits, ok1 := map[string]int{"s": 9, "ms": 6, "us": 3, "ns": 0}[said.TimeUnit]
-	energyDigits, ok2 := map[string]int{"J": 12, "mJ": 9, "uJ": 6, "kJ": 15}[said.EnergyUnit]
-	clockDigits, ok3 := map[string]int{"MHz": 0, "kHz": -3, "Hz": -6, "GHz": 3}[said.FrequencyUnit]
-	if !ok1 || !ok2 || !ok3 {
-		return nil, violated("profile", "units %q, %q and %q: one is unknown", said.TimeUnit, said.EnergyUnit, said.FrequencyUnit)
+	d, err := decimalsOf(said)
+	if err != nil {
+		return nil, err
 	}
-	var m measurements
 	var samples []sample
 	var bad []string
 	var header string
-	column := map[string]int{}
-	for i, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
+	var names []string
+	rows := 0
+	for i, line := range strings.Split(strings.TrimPrefix(text, mark), "\n") {
 		line = strings.TrimSuffix(line, "\r")
-		if strings.TrimSpace(line) == "" || strings.TrimPrefix(line, "\ufeff") == header {
+		if strings.TrimSpace(line) == "" || strings.TrimPrefix(line, mark) == header {
 			continue
 		}
 		cells, err := split(line)
 		if header == "" {
-			header = line
-			for k, name := range cells {
-				column[strings.ToLower(name)] = k
-			}
+			header, names = line, cells
 			continue
 		}
-		m.rows++
+		rows++
 		var s sample
-		if err == nil && len(cells) != strings.Count(header, ",")+1 {
-			err = fmt.Errorf("%d fields", len(cells))
-		}
-		number := func(name string, digits int, r unit.Rounding, least, most int64) (v int64) {
-			k, ok := column[name]
-			if err != nil || !ok && strings.HasSuffix(name, "p_rank") {
-				return 0
-			}
-			if !ok {
-				err = fmt.Errorf("there is no column %s", name)
-				return 0
-			}
-			exact := false
-			if v, exact, err = unit.ParseDecimal(cells[k], digits, r); err == nil && (v < least || v > most || r == whole && !exact) {
-				err = fmt.Errorf("%s %q is outside what a GPU does", name, cells[k])
-			}
-			return v
-		}
-		s.stage = int(number("stage", 0, whole, 0, 1<<16-1))
-		s.member = number("tp_rank", 0, whole, 0, 1<<24-1)
-		s.member += number("cp_rank", 0, whole, 0, 1<<16-1) << 24
-		s.member += number("ep_rank", 0, whole, 0, 1<<16-1) << 40
-		s.clock = number("frequency", clockDigits, whole, 20, 10_000)
-		s.time = number("time", timeDigits, unit.Up, 1, int64(unit.MaxOpTime))
-		s.energy = number("energy", energyDigits, unit.Nearest, 1, int64(unit.MaxOpEnergy))
-		if k, ok := column["instruction"]; err == nil && ok {
-			s.instruction = cells[k]
-		}
-		if err == nil && (s.instruction == "" || s.power() < 1000 || s.power() > 20_000_000) {
-			err = fmt.Errorf("instruction %q at %d mW", s.instruction, s.power())
+		if err == nil {
+			s, err = sampleOf(names, cells, d)
 		}
 		if err != nil {
 			bad = append(bad, fmt.Sprintf("line %d: %v", i+1, err))
@@ -97,11 +84,87 @@ func readProfile(text string, said frontierfile.Profile) (*measurements, error) 
 		}
 		samples = append(samples, s)
 	}
-	return m.combine(samples, bad, said.SkippedRows)
+	m, more := combine(samples)
+	m.rows = rows
+	if bad = append(bad, more...); len(bad) != said.SkippedRows {
+		what := ""
+		if len(bad) > 0 {
+			what = "; " + slices.Min(bad)
+		}
+		return nil, violated("profile.skipped_rows", "the file says %d, but %d rows are bad%s", said.SkippedRows, len(bad), what)
+	}
+	return m, nil
 }
 
-// whole marks numbers that must not be rounded at all.
-const whole unit.Rounding = 100
+// mark is a byte order mark; where files were joined, headers that come again can
+// have one as well.
+const mark = "\ufeff"
+
+// sampleOf returns what a row says, or why it is bad.
+func sampleOf(names, cells []string, d decimals) (sample, error) {
+	if len(cells) != len(names) {
+		return sample{}, fmt.Errorf("%d fields", len(cells))
+	}
+	r := row{names: names, cells: cells}
+	s := sample{
+		member: member{r.rank("tp_rank", 1<<24-1), r.rank("cp_rank", 1<<16-1), r.rank("ep_rank", 1<<16-1)},
+		clock:  r.whole("frequency", d.clock, 20, 10_000),
+		time:   r.measured("time", d.time, unit.Up, int64(unit.MaxOpTime)),
+		energy: r.measured("energy", d.energy, unit.Nearest, int64(unit.MaxOpEnergy)),
+	}
+	s.stage, s.instruction = int(r.whole("stage", 0, 0, 1<<16-1)), r.cell("instruction")
+	if r.err == nil && (s.instruction == "" || s.power() < 1000 || s.power() > 20_000_000) {
+		r.err = fmt.Errorf("instruction %q at %d mW", s.instruction, s.power())
+	}
+	return s, r.err
+}
+
+// row is a line's fields by name; err is the first thing that is wrong with them.
+type row struct {
+	names, cells []string
+	err          error
+}
+
+// cell returns a field; empty if there is none.
+func (r *row) cell(name string) string {
+	if k := slices.Index(r.names, name); k >= 0 {
+		return r.cells[k]
+	}
+	return ""
+}
+
+// measured returns a positive value, rounded.
+func (r *row) measured(name string, decimals int, rounding unit.Rounding, most int64) int64 {
+	v, _, err := unit.ParseDecimal(r.cell(name), decimals, rounding)
+	return r.within(name, v, 1, most, err)
+}
+
+// whole returns a value that must not need rounding.
+func (r *row) whole(name string, decimals int, least, most int64) int64 {
+	v, exact, err := unit.ParseDecimal(r.cell(name), decimals, unit.Nearest)
+	if err == nil && !exact {
+		err = errors.New("not whole")
+	}
+	return r.within(name, v, least, most, err)
+}
+
+// rank returns a whole number from 0; 0 where there is no such column.
+func (r *row) rank(name string, most int64) int64 {
+	if !slices.Contains(r.names, name) {
+		return 0
+	}
+	return r.whole(name, 0, 0, most)
+}
+
+func (r *row) within(name string, v, least, most int64, err error) int64 {
+	if err == nil && (v < least || v > most) {
+		err = errors.New("outside what a GPU does")
+	}
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("%s %q: %w", name, r.cell(name), err)
+	}
+	return v
+}
 
 // split returns a line's fields, without spaces around them.
 func split(line string) ([]string, error) {
@@ -120,8 +183,48 @@ func split(line string) ([]string, error) {
 	return cells, nil
 }
 
-// combine leaves out what is far off or incomplete, and makes options of the rest.
-func (m *measurements) combine(samples []sample, bad []string, skipped int) (*measurements, error) {
+// combine makes options of the samples, and says which it left out: those far off,
+// and those at a clock at which not all members were measured.
+func combine(samples []sample) (m *measurements, bad []string) {
+	near, bad := nearUsual(samples)
+	type point struct {
+		source
+		clock int64
+	}
+	at := map[point]map[member][]sample{}
+	members := map[member]bool{}
+	for _, s := range near {
+		p := point{s.source, s.clock}
+		if at[p] == nil {
+			at[p] = map[member][]sample{}
+		}
+		at[p][s.member] = append(at[p][s.member], s)
+		members[s.member] = true
+	}
+	m = &measurements{members: len(members), options: map[source][]dag.Option{}}
+	for p, of := range at {
+		if len(of) == len(members) {
+			m.options[p.source] = append(m.options[p.source], together(p.clock, of))
+			continue
+		}
+		for _, samples := range of {
+			for range samples {
+				bad = append(bad, fmt.Sprintf("stage %d, %s at %d MHz: not measured on all GPUs", p.stage, p.instruction, p.clock))
+			}
+		}
+	}
+	stages := map[int]bool{}
+	for k, options := range m.options {
+		stages[k.stage] = true
+		slices.SortFunc(options, func(a, b dag.Option) int { return a.Knobs.Compare(b.Knobs) })
+	}
+	m.stages = len(stages)
+	return m, bad
+}
+
+// nearUsual returns the samples whose time and power are within fifty times of the
+// medians of their stage and instruction, and says which are not.
+func nearUsual(samples []sample) (near []sample, bad []string) {
 	times, powers := map[source][]int64{}, map[source][]int64{}
 	for _, s := range samples {
 		times[s.source] = append(times[s.source], s.time)
@@ -132,59 +235,29 @@ func (m *measurements) combine(samples []sample, bad []string, skipped int) (*me
 		usual[k] = [2]int64{median(times[k]), median(powers[k])}
 	}
 	far := func(v, m int64) bool { return v/50 >= m || v <= m/50 }
-	type point struct {
-		source
-		clock int64
-	}
-	byMember := map[point]map[int64][]sample{}
-	members := map[int64]bool{}
 	for _, s := range samples {
 		if u := usual[s.source]; far(s.time, u[0]) || far(s.power(), u[1]) {
 			bad = append(bad, fmt.Sprintf("stage %d, %s at %d MHz: far from the median", s.stage, s.instruction, s.clock))
 			continue
 		}
-		p := point{s.source, s.clock}
-		if byMember[p] == nil {
-			byMember[p] = map[int64][]sample{}
-		}
-		byMember[p][s.member] = append(byMember[p][s.member], s)
-		members[s.member] = true
+		near = append(near, s)
 	}
-	m.members, m.options = len(members), map[source][]dag.Option{}
-	for p, of := range byMember {
-		var o dag.Option
-		o.Knobs.ClockMHz = int32(p.clock)
-		for _, samples := range of {
-			var times, energies []int64
-			for _, s := range samples {
-				times, energies = append(times, s.time), append(energies, s.energy)
-			}
-			o.Time = max(o.Time, unit.Time(median(times)))
-			o.Energy += unit.Energy(median(energies))
-			if len(of) < len(members) {
-				for range samples {
-					bad = append(bad, fmt.Sprintf("stage %d, %s at %d MHz: not measured on all GPUs", p.stage, p.instruction, p.clock))
-				}
-			}
+	return near, bad
+}
+
+// together returns the option of all members at a clock: the slowest one's time and
+// the energies of all, each the median of its samples.
+func together(clock int64, of map[member][]sample) dag.Option {
+	o := dag.Option{Knobs: dag.Knobs{ClockMHz: int32(clock)}}
+	for _, samples := range of {
+		var times, energies []int64
+		for _, s := range samples {
+			times, energies = append(times, s.time), append(energies, s.energy)
 		}
-		if len(of) == len(members) {
-			m.options[p.source] = append(m.options[p.source], o)
-		}
+		o.Time = max(o.Time, unit.Time(median(times)))
+		o.Energy += unit.Energy(median(energies))
 	}
-	stages := map[int]bool{}
-	for k, options := range m.options {
-		stages[k.stage] = true
-		slices.SortFunc(options, func(a, b dag.Option) int { return a.Knobs.Compare(b.Knobs) })
-	}
-	m.stages = len(stages)
-	if len(bad) != skipped {
-		what := ""
-		if len(bad) > 0 {
-			what = "; " + slices.Min(bad)
-		}
-		return nil, violated("profile.skipped_rows", "the file says %d, but %d rows are bad%s", skipped, len(bad), what)
-	}
-	return m, nil
+	return o
 }
 
 // median returns the value in the middle, or between two the mean, rounded up.
