@@ -132,6 +132,9 @@ func at(p *simulate.Pipeline, clock func(curve int32) int32) (*simulate.Schedule
 func PerStage(p *simulate.Pipeline) []Result {
 	forward := map[int]int32{} // by stage: the curve of its forwards
 	for curve, name := range p.Instruction {
+		if p.Stage[curve] >= p.Order.Stages {
+			return nil // a graph, which has none
+		}
 		if name == pipeline.Forward.Instruction() {
 			if _, ok := forward[p.Stage[curve]]; !ok {
 				forward[p.Stage[curve]] = int32(curve)

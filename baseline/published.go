@@ -117,10 +117,14 @@ func (o *publishedOp) cost(d int64) float64 {
 	return o.fit.At(float64(d))
 }
 
-// blockingOf returns what the GPUs of a curve's rank draw while they wait.
+// blockingOf returns what the GPUs of a curve's rank draw while they wait: nothing
+// for ops that occupy none.
 func blockingOf(p *simulate.Pipeline, curve int32) unit.Power {
 	op := slices.Index(p.Problem.CurveOf, curve)
-	return p.Blocking[p.RankOf(int32(op))]
+	if rank := p.RankOf(int32(op)); rank >= 0 {
+		return p.Blocking[rank]
+	}
+	return 0
 }
 
 // PublishedEnds returns the fastest schedule of published Perseus and the one that

@@ -54,8 +54,8 @@ func Intervals(f *frontierfile.File, p *profile.Profile, r Resampling) ([]Interv
 	if r.Resamples < 1 || r.Resamples > maxResamples {
 		return nil, fmt.Errorf("--resamples %d: expected 1 to %d", r.Resamples, maxResamples)
 	}
-	if t := &f.Header.Terms; t.Graph != nil || t.TransferTime != 0 || len(t.Derived)+len(t.Fixed)+len(t.MicrobatchFactors)+len(t.OpFactors) > 0 {
-		return nil, errors.New("intervals are for jobs of measured ops alone: this one has ops that are derived, scaled or of fixed time, or is no pipeline")
+	if f.Header.Graph != nil {
+		return nil, errors.New("a graph was not measured: it has no profile whose repeats could differ")
 	}
 	if p.SHA256 != f.Header.Profile.SHA256 {
 		return nil, fmt.Errorf("the frontier was computed from another profile: its SHA-256 is %s, but this one's is %s",

@@ -229,9 +229,9 @@ func TestIntervalErrors(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	transfers := *f
-	transfers.Header.TransferTime = 1
-	if _, err := Intervals(&transfers, p, Resampling{Resamples: 1, Level: 0.5}); err == nil || !strings.Contains(err.Error(), "measured ops alone") {
+	graph := *f
+	graph.Header.Graph = &frontierfile.Graph{}
+	if _, err := Intervals(&graph, p, Resampling{Resamples: 1, Level: 0.5}); err == nil || !strings.Contains(err.Error(), "a graph was not measured") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := Intervals(f, other, Resampling{Resamples: 1, Level: 0.5}); err == nil || !strings.Contains(err.Error(), "another profile") {
