@@ -42,7 +42,16 @@ type Options struct {
 	Until unit.Time
 }
 
-// check returns an error that names the option which is out of range.
+// Check returns an error that names the option which is out of range, for a job
+// whose pipelines have the given numbers of ranks.
+func (o *Options) Check(ranks []int) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	_, err := newRates(o.Slow, ranks)
+	return err
+}
+
 func (o *Options) check() error {
 	for _, t := range []struct {
 		name string

@@ -210,6 +210,16 @@ func TestConservation(t *testing.T) {
 			begin += n.Time
 			for _, line := range n.Timelines {
 				for r, u := range line.Ranks {
+					filled := unit.Time(0)
+					for span := range line.Spans(r, n.Time) {
+						if span.Start != filled {
+							t.Fatalf("rank %d: a span starts at %v, the one before ended at %v", r, span.Start, filled)
+						}
+						filled += span.Duration
+					}
+					if filled != n.Time {
+						t.Fatalf("rank %d: spans fill %v of %v", r, filled, n.Time)
+					}
 					if u.Busy+u.Fixed+u.Blocked != n.Time || u.After > u.Blocked || u.After < 0 {
 						t.Fatalf("rank %d: busy %v + fixed %v + blocked %v is not %v", r, u.Busy, u.Fixed, u.Blocked, n.Time)
 					}

@@ -1,6 +1,10 @@
 package simulate
 
-import "github.com/perseus-energy/perseus/unit"
+import (
+	"iter"
+
+	"github.com/perseus-energy/perseus/unit"
+)
 
 // Iteration is one iteration of a job.
 type Iteration struct {
@@ -65,6 +69,36 @@ func (t *Timeline) Sum() (sum Usage) {
 	}
 	sum.Compute = sum.Compute.Add(t.Elsewhere)
 	return sum
+}
+
+// Span is a time that a rank spends in one op, or not computing: waiting or
+// loading data.
+type Span struct {
+	// Op is the op, −1 where the rank does not compute.
+	Op int32
+	// Start counts from the beginning of the iteration.
+	Start, Duration unit.Time
+}
+
+// Spans yields what a rank does from the beginning of the iteration until a time,
+// without gaps, for pictures and traces.
+func (t *Timeline) Spans(rank int, until unit.Time) iter.Seq[Span] {
+	return func(yield func(Span) bool) {
+		at := unit.Time(0)
+		from, to := t.Schedule.Rank(rank)
+		for op := from; op < to; op++ {
+			if s := t.Start[op]; s > at && !yield(Span{-1, at, s - at}) {
+				return
+			}
+			if !yield(Span{op, t.Start[op], t.Duration[op]}) {
+				return
+			}
+			at = t.Start[op] + t.Duration[op]
+		}
+		if until > at {
+			yield(Span{-1, at, until - at})
+		}
+	}
 }
 
 // Energy returns what all GPUs of all pipelines used.

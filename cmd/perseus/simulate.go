@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
-	"github.com/perseus-energy/perseus/characterize"
 	"github.com/perseus-energy/perseus/frontierfile"
 	"github.com/perseus-energy/perseus/internal/fileio"
 	"github.com/perseus-energy/perseus/plan"
@@ -122,22 +122,30 @@ func (c *simulateCommand) summary(w *world) (*simulate.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	run, slowed, err := c.schedules(w, &o)
+	j, err := c.job(w, &o)
 	if err != nil {
 		return nil, err
 	}
-	ranks := make([]int, c.Pipelines)
+	// Before a plan takes its time.
+	ranks := slices.Repeat([]int{j.ranks}, c.Pipelines)
+	if o.Slow, err = c.slowdowns(w, constant, ranks); err != nil {
+		return nil, err
+	}
+	if err := o.Check(ranks); err != nil {
+		return nil, err
+	}
+	run, slowed, err := c.schedules(j, &o)
+	if err != nil {
+		return nil, err
+	}
 	members := make([]simulate.Member, c.Pipelines)
 	for d := range members {
-		members[d].Schedule, ranks[d] = run, run.Ranks()
+		members[d].Schedule = run
 	}
 	for _, s := range constant {
 		if slowed != nil && s.Pipeline >= 0 && s.Pipeline < c.Pipelines {
 			members[s.Pipeline].Schedule = slowed
 		}
-	}
-	if o.Slow, err = c.slowdowns(w, constant, ranks); err != nil {
-		return nil, err
 	}
 	sim, err := simulate.NewSimulator(members, o)
 	if err != nil {
@@ -185,50 +193,68 @@ func (c *simulateCommand) slowdowns(w *world, constant []simulate.Slowdown, rank
 	return simulate.Constant(constant, trace), err
 }
 
-// schedules returns what runs, and what slowed pipelines run where that differs.
-func (c *simulateCommand) schedules(w *world, o *simulate.Options) (run, slowed *simulate.Schedule, err error) {
-	var given *plan.Plan
+// simulated is what the flags name: a frontier with its pipeline, a plan, or both.
+type simulated struct {
+	frontier *frontierfile.File
+	pipeline *simulate.Pipeline
+	given    *plan.Plan
+	ranks    int
+}
+
+// job reads the files that say what runs.
+func (c *simulateCommand) job(w *world, o *simulate.Options) (j simulated, err error) {
 	if c.Plan != "" {
 		r, err := fileio.Open(c.Plan, w.stdin)
 		if err != nil {
-			return nil, nil, err
+			return j, err
 		}
 		defer r.Close()
-		if given, err = simulate.ReadPlan(r, fileio.Name(c.Plan)); err != nil {
-			return nil, nil, err
+		if j.given, err = simulate.ReadPlan(r, fileio.Name(c.Plan)); err != nil {
+			return j, err
 		}
+		j.ranks = len(j.given.Ranks)
 	}
 	if c.Frontier == "" {
-		if given == nil {
-			return nil, nil, errors.New("what to simulate is missing: a frontier file, --plan with --blocking-power, or --calibrate")
+		switch {
+		case j.given == nil:
+			err = errors.New("what to simulate is missing: a frontier file, --plan with --blocking-power, or --calibrate")
+		case o.Blocking.Empty():
+			err = errors.New("--blocking-power is missing: with a plan alone, what one GPU draws while it waits")
 		}
-		if o.Blocking.Empty() {
-			return nil, nil, errors.New("--blocking-power is missing: with a plan alone, what one GPU draws while it waits")
-		}
-		run, err = simulate.FromPlan(given, make([]unit.Power, len(given.Ranks)))
-		return run, nil, err
+		return j, err
 	}
-	f, err := w.readFrontier(c.Frontier)
-	if err != nil {
-		return nil, nil, err
+	if j.frontier, err = w.readFrontier(c.Frontier); err != nil {
+		return j, err
 	}
-	var m characterize.Measurements
-	if c.Profile != "" {
-		options, err := report.ProfileOptions(&f.Header)
+	h := &j.frontier.Header
+	if c.Profile == "" {
+		j.pipeline, err = simulate.New(h, nil)
+	} else {
+		options, err := report.ProfileOptions(h)
 		if err != nil {
-			return nil, nil, err
+			return j, err
 		}
-		if m, err = readProfile(w, c.Profile, options); err != nil {
-			return nil, nil, err
+		m, err := readProfile(w, c.Profile, options)
+		if err != nil {
+			return j, err
+		}
+		if j.pipeline, err = simulate.New(h, m); err != nil {
+			return j, err
 		}
 	}
-	p, err := simulate.New(&f.Header, m)
-	if err != nil {
-		return nil, nil, err
-	}
+	j.ranks = h.Ranks
+	return j, err
+}
+
+// schedules returns what runs, and what slowed pipelines run where that differs.
+func (c *simulateCommand) schedules(j simulated, o *simulate.Options) (run, slowed *simulate.Schedule, err error) {
+	p := j.pipeline
 	switch {
-	case given != nil:
-		run, err = p.Plan(given)
+	case p == nil:
+		// The table of blocking powers holds for all ranks.
+		run, err = simulate.FromPlan(j.given, make([]unit.Power, len(j.given.Ranks)))
+	case j.given != nil:
+		run, err = p.Plan(j.given)
 	case c.MaxClocks:
 		run = p.MaxClocks()
 	case c.Clocks != nil:
@@ -236,7 +262,7 @@ func (c *simulateCommand) schedules(w *world, o *simulate.Options) (run, slowed 
 			err = fmt.Errorf("--clocks: %w", err)
 		}
 	default:
-		return c.planned(p, f, o)
+		return c.planned(p, j.frontier, o)
 	}
 	return run, nil, err
 }
