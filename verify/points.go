@@ -2,6 +2,7 @@ package verify
 
 import (
 	"errors"
+	"fmt"
 	"math/big"
 
 	"github.com/perseus-energy/perseus/dag"
@@ -112,15 +113,20 @@ func (c *checker) points() error {
 		if err == nil {
 			err = c.point(i, p)
 		}
-		if v, ok := err.(*Violation); ok {
-			v.Point = i
-			return v
-		}
 		if err != nil {
-			return err
+			return atPoint(err, i)
 		}
 	}
 	return nil
+}
+
+// atPoint returns the error as one of the point i, if it is a violation.
+func atPoint(err error, i int) error {
+	var v *Violation
+	if !errors.As(err, &v) {
+		return err
+	}
+	return &Violation{i, v.Field, v.Problem}
 }
 
 func (c *checker) point(i int, p *frontierfile.Point) error {
@@ -241,11 +247,14 @@ func (c *checker) costs() error {
 			said, derived frontierfile.Nanojoules
 		}{{"energy_j", p.Energy, energy}, {"effective_energy_j", p.Effective, effective}, {"bound_j", p.Bound, least}} {
 			if err := differs(e.field, e.said, e.derived); err != nil {
-				return &Violation{i, e.field, err.(*Violation).Problem}
+				return atPoint(err, i)
 			}
 		}
-		if ratio := gap(energy, least); p.Gap != ratio || energy < least {
-			return &Violation{i, "gap", violated("", "the file says %v, but it is %v", p.Gap, ratio).Problem}
+		if energy < least {
+			return &Violation{i, "bound_j", fmt.Sprintf("%v is more than the energy, %v", least, energy)}
+		}
+		if err := differs("gap", p.Gap, gap(energy, least)); err != nil {
+			return atPoint(err, i)
 		}
 		if p.Gap > c.report.LargestGap {
 			c.report.LargestGap, c.report.LargestGapAt = p.Gap, i

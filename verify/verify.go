@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/perseus-energy/perseus/dag"
 	"github.com/perseus-energy/perseus/frontierfile"
@@ -45,53 +44,60 @@ func differs[T comparable](field string, said, derived T) error {
 
 // Report says what was proved.
 type Report struct {
-	Schedule              string
-	Ranks, Stages, Micro  int
-	Ops, Arcs, Points     int
-	Rows, SkippedRows     int
-	Measured, Useful      int // options
-	OrderGiven            bool
-	SHA256                string
-	TMin, TMax            unit.Time
-	LargestGap, GapAtTMin frontierfile.Ratio
-	LineGap               frontierfile.Ratio
-	Inexact               unit.Energy128
-	LargestGapAt          int
 	// Header is the file's, all of which was checked but for the name of a schedule
 	// whose order the file holds.
 	Header *frontierfile.Header
-	Sweeps int // most that a point needed to be shown exact
+	// Points is how many points the file has, and Rows how many the profile.
+	Points, Rows int
+	// Measured is how many options the profile gives, and Useful how many all
+	// entries of the option table have together. There is an entry for each blocking
+	// power, cap and factor, so that Useful can be larger.
+	Measured, Useful int
+	// GapAtTMin is the gap of the fastest point, LargestGap the largest of all, at
+	// the point with the index LargestGapAt.
+	GapAtTMin, LargestGap frontierfile.Ratio
+	LargestGapAt          int
+	// Inexact is by how much any point's relaxed energy may differ from the least
+	// there is, for prices are rounded.
+	Inexact unit.Energy128
+	// Sweeps is the most passes over the graph that a point needed to be shown
+	// exact.
+	Sweeps int
 }
 
 // Lines returns the report as text, a line each.
 func (r *Report) Lines() []string {
+	h := r.Header
 	order := "derived anew"
-	if r.OrderGiven {
+	switch {
+	case h.Graph != nil:
+		order = "as in the file of the graph"
+	case h.Order != nil:
 		order = "given by the file: complete, and free of deadlock"
 	}
-	if h := r.Header; h.Graph != nil {
-		order = "as in the file of the graph"
-	}
 	rows := fmt.Sprintf("%d rows", r.Rows)
-	if r.SkippedRows > 0 {
-		rows += fmt.Sprintf(", of which %d bad ones are left out", r.SkippedRows)
+	if n := h.Profile.SkippedRows; n > 0 {
+		rows += fmt.Sprintf(", of which %d bad ones are left out", n)
 	}
 	lines := []string{
-		fmt.Sprintf("profile: SHA-256 %s, %s; %d measured options, %d of them useful, derived anew", r.SHA256, rows, r.Measured, r.Useful),
-		fmt.Sprintf("order: %s, %d ranks, %d stages, %d microbatches, %s; %d ops, %d arcs", r.Schedule, r.Ranks, r.Stages, r.Micro, order, r.Ops, r.Arcs),
+		fmt.Sprintf("profile: SHA-256 %s, %s, %d options", h.Profile.SHA256, rows, r.Measured),
+		fmt.Sprintf("options: %d useful ones in %d entries of the table, derived anew", r.Useful, len(h.Curves)),
+	}
+	if s := h.Terms.Summary(); s != "" {
+		lines = append(lines, "terms: "+s+": applied anew")
+	}
+	lines = append(lines,
+		fmt.Sprintf("order: %s, %d ranks, %d stages, %d microbatches, %s; %d ops, %d arcs", h.Schedule, h.Ranks, h.Stages, h.Microbatches, order, h.Ops, h.Arcs),
 		fmt.Sprintf("schedules: %d, each with the time and the energy that its options give, none slower than its relaxed time", r.Points),
 		fmt.Sprintf("certificates: %d flows, each conserved at every op; every bound and gap is what they prove", r.Points),
 		fmt.Sprintf("gaps: %s at t_min, %s at most (point %d)", percent(r.GapAtTMin), percent(r.LargestGap), r.LargestGapAt),
-	}
-	if s := r.Header.Terms.Summary(); s != "" {
-		lines = slices.Insert(lines, 1, "terms: "+s+": applied anew")
-	}
-	if r.LineGap == 0 {
+	)
+	if h.LineGap == 0 {
 		return append(lines, fmt.Sprintf("curve: from t_min %v to t_max %v both certificates at every point are tight, so the whole frontier is exact to %.2g J",
-			r.TMin, r.TMax, r.Inexact.Joules()))
+			h.TMin, h.TMax, r.Inexact.Joules()))
 	}
 	return append(lines, fmt.Sprintf("curve: from t_min %v to t_max %v every point is exact to %.2g J and the lines between them to %s",
-		r.TMin, r.TMax, r.Inexact.Joules(), percent(r.LineGap)))
+		h.TMin, h.TMax, r.Inexact.Joules(), percent(h.LineGap)))
 }
 
 func percent(r frontierfile.Ratio) string { return fmt.Sprintf("%.4f %%", r.Float()*100) }
@@ -142,11 +148,7 @@ func File(f *frontierfile.File, profile []byte) (*Report, error) {
 			return nil, err
 		}
 	}
-	c.report.Schedule, c.report.Ranks, c.report.Stages, c.report.Micro = h.Schedule, h.Ranks, h.Stages, h.Microbatches
-	c.report.OrderGiven, c.report.Header = h.Order != nil, h
-	c.report.Ops, c.report.Arcs, c.report.Points = h.Ops, h.Arcs, len(f.Points)
-	c.report.Rows, c.report.SkippedRows, c.report.SHA256 = m.rows, h.Profile.SkippedRows, h.Profile.SHA256
-	c.report.TMin, c.report.TMax, c.report.LineGap = h.TMin, h.TMax, h.LineGap
+	c.report.Header, c.report.Points, c.report.Rows = h, len(f.Points), m.rows
 	for _, options := range m.options {
 		c.report.Measured += len(options)
 	}

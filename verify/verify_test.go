@@ -351,3 +351,31 @@ func BenchmarkFile(b *testing.B) {
 		})
 	}
 }
+
+// TestReport has options counted as what they are: those of the profile once, those
+// of the table's entries, of which there can be several for one instruction, all.
+func TestReport(t *testing.T) {
+	text := invented(2)
+	f := made(t, text, "1f1b", pipeline.Size{Microbatches: 3}, 20*unit.Watt, characterize.Options{Points: 3}, func(j *characterize.Job) {
+		j.Terms.MicrobatchFactors = []frontierfile.Factors{
+			{Time: frontierfile.One, Energy: frontierfile.One}, {Time: 2 * frontierfile.One, Energy: frontierfile.One}, {Time: 3 * frontierfile.One, Energy: frontierfile.One},
+		}
+	})
+	r, err := File(f, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	useful := 0
+	for _, c := range f.Header.Curves {
+		useful += len(c.Options)
+	}
+	if r.Measured != 24 || r.Useful != useful || useful <= r.Measured || r.Rows != 24 || r.Points != len(f.Points) || r.Header != &f.Header {
+		t.Errorf("%+v, want 24 options measured and %d useful", r, useful)
+	}
+	lines := strings.Join(r.Lines(), "\n")
+	for _, want := range []string{"24 rows, 24 options\n", fmt.Sprintf("options: %d useful ones in 12 entries of the table, derived anew\n", useful), "terms: ", "1f1b, 2 ranks, 2 stages, 3 microbatches, derived anew; 12 ops"} {
+		if !strings.Contains(lines, want) {
+			t.Errorf("no %q in\n%s", want, lines)
+		}
+	}
+}
