@@ -98,6 +98,9 @@ func clocks(p *simulate.Pipeline) []int32 {
 func Global(p *simulate.Pipeline) []Result {
 	var family []Result
 	for _, clock := range clocks(p) {
+		if clock == 0 {
+			continue // that of ops of a fixed time
+		}
 		s, ok := at(p, func(int32) int32 { return clock })
 		if ok {
 			family = append(family, result(ZeusAll, fmt.Sprintf("%d MHz", clock), s))
@@ -106,10 +109,14 @@ func Global(p *simulate.Pipeline) []Result {
 	return family
 }
 
-// at returns the schedule with each curve at a clock.
+// at returns the schedule with each curve at a clock, but for ops that have none.
 func at(p *simulate.Pipeline, clock func(curve int32) int32) (*simulate.Schedule, bool) {
 	options := make([]dag.Option, len(p.Options))
 	for curve := range options {
+		if one := p.Options[curve]; len(one) == 1 && one[0].Knobs.ClockMHz == 0 {
+			options[curve] = one[0]
+			continue
+		}
 		want := clock(int32(curve))
 		o, ok := p.At(int32(curve), want)
 		if !ok || p.Complete && o.Knobs.ClockMHz != want {

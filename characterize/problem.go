@@ -78,7 +78,11 @@ func tabled(h *frontierfile.Header, g *dag.Graph, ofOp []frontierfile.Key) (*dag
 // orderOf returns the order that a header describes.
 func orderOf(h *frontierfile.Header) (*pipeline.Order, error) {
 	if h.Order != nil {
-		return pipeline.FromActions(h.Order)
+		o, err := pipeline.FromActions(h.Order)
+		if err == nil {
+			o.Schedule = h.Schedule
+		}
+		return o, err
 	}
 	return pipeline.Build(h.Schedule, pipeline.Size{
 		Ranks: h.Ranks, Chunks: h.Chunks, Microbatches: h.Microbatches, Group: h.Group,
