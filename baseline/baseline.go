@@ -79,7 +79,10 @@ func ends(family []Result) []Result {
 // clocks returns all clocks at which ops were measured, highest first.
 func clocks(p *simulate.Pipeline) []int32 {
 	var all []int32
-	for _, options := range p.Options {
+	for curve, options := range p.Options {
+		if p.Unclocked(int32(curve)) {
+			continue
+		}
 		for _, o := range options {
 			all = append(all, o.Knobs.ClockMHz)
 		}
@@ -115,6 +118,10 @@ func at(p *simulate.Pipeline, clock func(curve int32) int32) (*simulate.Schedule
 	for curve := range options {
 		if one := p.Options[curve]; len(one) == 1 && one[0].Knobs.ClockMHz == 0 {
 			options[curve] = one[0]
+			continue
+		}
+		if p.Unclocked(int32(curve)) {
+			options[curve] = p.Options[curve][0]
 			continue
 		}
 		want := clock(int32(curve))

@@ -75,7 +75,7 @@ func Compare(f *frontierfile.File, p *simulate.Pipeline, o CompareOptions) (*Com
 	c := &Comparison{Frontier: f, Pipeline: p, Pipelines: max(o.Pipelines, 1), Max: p.MaxClocks().Cost()}
 	var err error
 	figures, known := FiguresOf(f.Header.Profile.SHA256, "")
-	known = known && p.Order.Schedule == "1f1b" && p.Ranks() == 8
+	known = known && p.Order.Schedule == "1f1b" && p.Ranks() == 8 && p.Problem.Graph.Ops == 2*8*p.Order.Size.Microbatches
 	if known {
 		c.Published = &figures
 	}

@@ -24,7 +24,7 @@ import (
 func Envelope(p *simulate.Pipeline) Result {
 	for rank, actions := range p.Order.Ranks {
 		for _, a := range actions {
-			if a.Kind != pipeline.Forward && a.Kind != pipeline.Backward || int(a.Stage) != rank {
+			if !a.Kind.Fixed() && (a.Kind != pipeline.Forward && a.Kind != pipeline.Backward || int(a.Stage) != rank) {
 				return Result{Method: EnvPipe, Setting: "envelope", Note: "not defined for this pipeline: it needs forwards and backwards, one stage a rank"}
 			}
 		}
@@ -78,8 +78,14 @@ func (e *envelope) prepare() {
 				}
 			}
 		}
-		e.outer, e.at, e.option = append(e.outer, outer), append(e.at, k), append(e.option, options[k])
+		// Nothing can be done about fixed work on the path.
+		e.outer, e.at, e.option = append(e.outer, outer || a.Kind.Fixed()), append(e.at, k), append(e.option, options[k])
 		op++
+	}
+	for ; op < e.p.Problem.Graph.Ops; op++ { // transfers
+		options := e.p.Options[e.p.Problem.CurveOf[op]]
+		k := len(options) - 1
+		e.outer, e.at, e.option = append(e.outer, true), append(e.at, k), append(e.option, options[k])
 	}
 }
 

@@ -44,6 +44,7 @@ func New(h *frontierfile.Header, m characterize.Measurements) (*Pipeline, error)
 	if err != nil {
 		return nil, err
 	}
+	order.Schedule = h.Schedule // an order that was written out lost its name
 	p := &Pipeline{
 		Problem: problem, Order: order, Complete: m != nil,
 		Blocking: slices.Clone(h.BlockingPower), GPUsPerRank: h.GPUsPerRank,
@@ -117,6 +118,12 @@ func (p *Pipeline) At(curve int32, clockMHz int32) (o dag.Option, ok bool) {
 		return dag.Option{}, false
 	}
 	return options[i], true
+}
+
+// Unclocked says that no clock changes a curve's ops, as with transfers, loading
+// data and the optimizer.
+func (p *Pipeline) Unclocked(curve int32) bool {
+	return len(p.Options[curve]) == 1 && p.Options[curve][0].Knobs.ClockMHz == 0
 }
 
 // Schedule is a pipeline with one option for each op. It is immutable.
@@ -207,8 +214,8 @@ func (p *Pipeline) Clocks(mhz []int32) (*Schedule, error) {
 	}
 	s := &Schedule{Pipeline: p, Name: "fixed clocks", Option: make([]dag.Option, p.Problem.Graph.Ops)}
 	for op, curve := range p.Problem.CurveOf {
-		if p.rankOf[op] < 0 || len(p.Problem.Curve(int32(op)).Options) == 1 && p.Problem.Curve(int32(op)).Top.Knobs.ClockMHz == 0 {
-			s.Option[op] = p.Problem.Curve(int32(op)).Top // no clock changes it
+		if p.Unclocked(curve) {
+			s.Option[op] = p.Problem.Curves[curve].Top
 			continue
 		}
 		clock := mhz[min(p.Stage[curve], len(mhz)-1)]

@@ -129,6 +129,38 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// TestOddJobs: jobs with transfers, fixed work, other schedules and graphs are
+// simulated and compared too.
+func TestOddJobs(t *testing.T) {
+	p := smallProfile(t, 4, false)
+	graph := writeFile(t, "g.json", `{"format":"perseus-dag/1","resources":[{"name":"a","blocking_power_w":50},{"name":"b","blocking_power_w":50}],
+"curves":[{"name":"c","options":[{"clock_mhz":1000,"time_s":1,"energy_j":100},{"clock_mhz":2000,"time_s":0.6,"energy_j":150}]}],
+"ops":[{"name":"x","resource":"a","curve":"c"},{"name":"t","time_s":0.1},{"name":"y","resource":"b","curve":"c"}],"edges":[["x","t"],["t","y"]]}`)
+	for _, args := range [][]string{
+		{"-p", p, "--schedule", "1f1b", "-m", "4", "--blocking-power", "80", "--p2p-latency", "1ms", "--fixed", "load=2ms,optimizer=5ms"},
+		{"-p", p, "--schedule", "zb-h1", "-m", "8", "--blocking-power", "80", "--derive", "split-backward"},
+		{"--dag", graph},
+	} {
+		f, _ := frontierOf(t, args...)
+		var plan, replayed struct {
+			Time   float64 `json:"time_s"`
+			Energy float64 `json:"energy_j"`
+		}
+		file := writeFile(t, "plan.json", must(t, "plan", f, "--fastest", "--effort", "fast", "--format", "json", "-q").stdout)
+		for path, into := range map[string]any{read(t, file): &plan, must(t, "simulate", f, "--plan", file, "--json").stdout: &replayed} {
+			if err := json.Unmarshal([]byte(path), into); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if plan.Time != replayed.Time || math.Abs(plan.Energy/replayed.Energy-1) > 1e-9 {
+			t.Errorf("%q: planned %+v, replayed %+v", args, plan, replayed)
+		}
+		if text := must(t, "compare", f).stdout; strings.Contains(text, "FAULT") {
+			t.Error(text)
+		}
+	}
+}
+
 func TestBadSimulation(t *testing.T) {
 	f, _ := exampleFiles(t)
 	back := writeFile(t, "back.csv", "time_s,rank,factor\n1,0,1.2\n0.5,0,1\n")
