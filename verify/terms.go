@@ -117,24 +117,9 @@ func optionsOf(h *frontierfile.Header, k frontierfile.Key, m *measurements) ([]d
 	if t := fixedTime(h, k.Instruction); t != 0 {
 		return still(t), nil
 	}
-	options := m.options[source{k.Stage, k.Instruction}]
-	for _, name := range []string{fmt.Sprintf("%s@%d", k.Instruction, k.Stage), k.Instruction} {
-		sum, ok := ruleOf(h, name)
-		if !ok {
-			continue
-		}
-		// Only a rule for this very stage may replace what was measured.
-		if name == k.Instruction && len(options) > 0 {
-			return nil, fmt.Errorf("%s is derived, but stage %d has it measured", name, k.Stage)
-		}
-		var err error
-		if options, err = deriveFrom(k, sum, m); err != nil {
-			return nil, fmt.Errorf("derived, %s=%s: %w", name, sum, err)
-		}
-		break
-	}
-	if len(options) == 0 {
-		return nil, fmt.Errorf("the profile has no rows of stage %d, %s", k.Stage, k.Instruction)
+	options, err := unscaled(h, k, m)
+	if err != nil {
+		return nil, err
 	}
 	var kept []dag.Option
 	for _, o := range options {
@@ -153,6 +138,31 @@ func optionsOf(h *frontierfile.Header, k frontierfile.Key, m *measurements) ([]d
 	return kept, nil
 }
 
+// unscaled returns the options of an entry without cap and factors: as measured, or
+// derived.
+func unscaled(h *frontierfile.Header, k frontierfile.Key, m *measurements) ([]dag.Option, error) {
+	measured := m.options[source{k.Stage, k.Instruction}]
+	// A rule for this very stage goes before all, also before what was measured.
+	for _, name := range []string{fmt.Sprintf("%s@%d", k.Instruction, k.Stage), k.Instruction} {
+		sum, ok := ruleOf(h, name)
+		if !ok {
+			continue
+		}
+		if name == k.Instruction && len(measured) > 0 {
+			return nil, fmt.Errorf("%s is derived, but stage %d has it measured", name, k.Stage)
+		}
+		options, err := deriveFrom(k, sum, m)
+		if err != nil {
+			return nil, fmt.Errorf("derived, %s=%s: %w", name, sum, err)
+		}
+		return options, nil
+	}
+	if len(measured) == 0 {
+		return nil, fmt.Errorf("the profile has no rows of stage %d, %s", k.Stage, k.Instruction)
+	}
+	return measured, nil
+}
+
 // ruleOf returns the sum by which an instruction, or one at a stage, is derived.
 func ruleOf(h *frontierfile.Header, name string) (sum string, ok bool) {
 	for _, rule := range h.Derived {
@@ -167,51 +177,71 @@ func ruleOf(h *frontierfile.Header, name string) (sum string, ok bool) {
 // a factor, at the clocks that all of them have. Of an overlapped pair, the forward
 // is of the first stage, all else of the second. A sum of nothing has one option that
 // does nothing.
-func deriveFrom(k frontierfile.Key, sum string, m *measurements) ([]dag.Option, error) {
-	var total []dag.Option
-	nothing := true
-	for _, term := range strings.Split(sum, "+") {
-		nothing = nothing && strings.HasSuffix(term, "*0")
-	}
-	if nothing {
+func deriveFrom(k frontierfile.Key, sum string, m *measurements) (total []dag.Option, err error) {
+	terms := strings.Split(sum, "+")
+	if !slices.ContainsFunc(terms, func(term string) bool { return !strings.HasSuffix(term, "*0") }) {
 		return []dag.Option{{}}, nil
 	}
-	for i, term := range strings.Split(sum, "+") {
-		name, text, factored := strings.Cut(term, "*")
-		factor := int64(frontierfile.One)
-		if factored {
-			var exact bool
-			var err error
-			if factor, exact, err = unit.ParseDecimal(text, 9, unit.Nearest); err != nil || !exact || factor < 0 || factor > 1000*int64(frontierfile.One) {
-				return nil, fmt.Errorf("%q is no factor", text)
-			}
+	for i, term := range terms {
+		name, factor, err := factored(term)
+		if err != nil {
+			return nil, err
 		}
 		stage := k.Stage
 		if k.Instruction == "overlap" && name != "forward" {
 			stage = k.SecondStage
 		}
-		var now []dag.Option
+		var all []dag.Option
 		for _, o := range m.options[source{stage, name}] {
 			o, err := times(o, factor, factor)
 			if err != nil {
 				return nil, err
 			}
-			if i == 0 {
-				now = append(now, o)
-			}
-			for _, t := range total {
-				if t.Knobs == o.Knobs {
-					o.Time, o.Energy = o.Time+t.Time, o.Energy+t.Energy
-					now = append(now, o)
-					break
-				}
+			all = append(all, o)
+		}
+		if i > 0 {
+			if all, err = sums(total, all); err != nil {
+				return nil, err
 			}
 		}
-		if total = now; len(total) == 0 {
+		if total = all; len(total) == 0 {
 			return nil, fmt.Errorf("nothing is left with %s of stage %d", name, stage)
 		}
 	}
 	return total, nil
+}
+
+// factored returns the two parts of a term, as of "backward*0.5"; a factor that is
+// not there is One.
+func factored(term string) (instruction string, factor int64, err error) {
+	instruction, text, ok := strings.Cut(term, "*")
+	if !ok {
+		return instruction, int64(frontierfile.One), nil
+	}
+	factor, exact, err := unit.ParseDecimal(text, 9, unit.Nearest)
+	if err != nil || !exact || factor < 0 || factor > 1000*int64(frontierfile.One) {
+		return "", 0, fmt.Errorf("%q is no factor", text)
+	}
+	return instruction, factor, nil
+}
+
+// sums returns the options of two ops one after the other, at the clocks that both
+// have.
+func sums(a, b []dag.Option) (both []dag.Option, err error) {
+	for _, o := range b {
+		for _, with := range a {
+			if with.Knobs != o.Knobs {
+				continue
+			}
+			o.Time, o.Energy = o.Time+with.Time, o.Energy+with.Energy
+			if o.Time > unit.MaxOpTime || o.Energy > unit.MaxOpEnergy {
+				return nil, fmt.Errorf("%v, %v: the sum is out of range", o.Time, o.Energy)
+			}
+			both = append(both, o)
+			break
+		}
+	}
+	return both, nil
 }
 
 // times returns an option times factors: its time rounded up, its energy to the
@@ -231,79 +261,94 @@ func times(o dag.Option, time, energy int64) (dag.Option, error) {
 // tensor- and context-parallel group or, if there are experts, in the same group of
 // experts. Ranks are laid out as docs/schedules.md says.
 func group(p *frontierfile.Parallel) (int, error) {
-	world := int64(1)
-	for _, n := range []int{p.TP, p.CP, p.DP, p.PP, p.EP, p.ETP} {
-		if n < 1 || n > 1<<20 {
-			return 0, fmt.Errorf("a degree is %d", n)
-		}
+	world, err := worldSize(p)
+	if err != nil {
+		return 0, err
 	}
-	for _, n := range []int{p.TP, p.CP, p.DP, p.PP} {
-		if world *= int64(n); world > 1<<20 {
-			return 0, fmt.Errorf("more than %d GPUs", 1<<20)
-		}
-	}
-	share := int64(p.ETP) * int64(p.EP) * int64(p.PP)
-	if world%share != 0 {
-		return 0, fmt.Errorf("tp·cp·dp·pp = %d is no multiple of etp·ep·pp = %d", world, share)
-	}
-	dense := map[string]int{"tp": p.TP, "cp": p.CP, "ep": 1, "dp": p.DP, "pp": p.PP}
-	expert := map[string]int{"tp": p.ETP, "cp": 1, "ep": p.EP, "dp": int(world / share), "pp": p.PP}
-	tokens := strings.Split(p.RankOrder, "-")
-	if sorted := slices.Sorted(slices.Values(tokens)); !slices.Equal(sorted, []string{"cp", "dp", "ep", "pp", "tp"}) {
+	order := strings.Split(p.RankOrder, "-")
+	if sorted := slices.Sorted(slices.Values(order)); !slices.Equal(sorted, []string{"cp", "dp", "ep", "pp", "tp"}) {
 		return 0, fmt.Errorf("rank_order is %q", p.RankOrder)
 	}
-	// at returns a rank's coordinates of dp and pp in a grid.
-	at := func(rank int, size map[string]int) (dp, pp int) {
-		for _, t := range tokens {
-			switch t {
-			case "dp":
-				dp = rank % size[t]
-			case "pp":
-				pp = rank % size[t]
-			}
-			rank /= size[t]
-		}
-		return dp, pp
-	}
-	type place struct {
-		expert bool
-		dp     int
-	}
-	ranksAt := map[place][]int{}
-	var first []int // the ranks of the first pipeline rank
-	for rank := range int(world) {
-		dp, pp := at(rank, dense)
-		edp, epp := at(rank, expert)
+	dense := grid{order, map[string]int{"tp": p.TP, "cp": p.CP, "ep": 1, "dp": p.DP, "pp": p.PP}}
+	expert := grid{order, map[string]int{"tp": p.ETP, "cp": 1, "ep": p.EP, "dp": world / (p.ETP * p.EP * p.PP), "pp": p.PP}}
+	// The groups of the first pipeline rank; all others look the same.
+	var links [][]int // of each rank there the groups that it is in
+	members := map[int][]int{}
+	for rank := range world {
+		pp, epp := dense.coordinate(rank, "pp"), expert.coordinate(rank, "pp")
 		if pp != epp {
 			return 0, fmt.Errorf("rank %d is on pipeline rank %d, but its experts on %d", rank, pp, epp)
 		}
 		if pp != 0 {
 			continue
 		}
-		first = append(first, rank)
-		ranksAt[place{false, dp}] = append(ranksAt[place{false, dp}], rank)
+		in := []int{dense.coordinate(rank, "dp")}
 		if p.EP > 1 || p.ETP != p.TP {
-			ranksAt[place{true, edp}] = append(ranksAt[place{true, edp}], rank)
+			in = append(in, -1-expert.coordinate(rank, "dp")) // groups of experts are negative
+		}
+		for _, g := range in {
+			members[g] = append(members[g], len(links))
+		}
+		links = append(links, in)
+	}
+	return linked(links, members), nil
+}
+
+// worldSize returns how many GPUs the job has, after checking that the degrees fit.
+func worldSize(p *frontierfile.Parallel) (int, error) {
+	const most = 1 << 20
+	for _, n := range []int{p.TP, p.CP, p.DP, p.PP, p.EP, p.ETP} {
+		if n < 1 || n > most {
+			return 0, fmt.Errorf("a degree is %d", n)
 		}
 	}
-	// All that is linked to the first rank. Each group looks the same.
-	seen := map[int]bool{first[0]: true}
-	done := map[place]bool{}
-	for queue := []int{first[0]}; len(queue) > 0; queue = queue[1:] {
-		dp, _ := at(queue[0], dense)
-		edp, _ := at(queue[0], expert)
-		for _, l := range []place{{false, dp}, {true, edp}} {
-			if done[l] {
+	world := int64(1)
+	for _, n := range []int{p.TP, p.CP, p.DP, p.PP} {
+		if world *= int64(n); world > most {
+			return 0, fmt.Errorf("more than %d GPUs", most)
+		}
+	}
+	if share := int64(p.ETP) * int64(p.EP) * int64(p.PP); world%share != 0 {
+		return 0, fmt.Errorf("tp·cp·dp·pp = %d is no multiple of etp·ep·pp = %d", world, share)
+	}
+	return int(world), nil
+}
+
+// grid is how ranks are laid out: the first dimension of the order varies fastest.
+type grid struct {
+	order []string
+	size  map[string]int
+}
+
+// coordinate returns where a rank is in a dimension.
+func (g grid) coordinate(rank int, dimension string) int {
+	for _, d := range g.order {
+		if d == dimension {
+			return rank % g.size[d]
+		}
+		rank /= g.size[d]
+	}
+	return 0
+}
+
+// linked returns how many are linked to the first, itself included, where of says
+// which groups each is in and members who is in a group.
+func linked(of [][]int, members map[int][]int) int {
+	seen := map[int]bool{0: true}
+	done := map[int]bool{}
+	for queue := []int{0}; len(queue) > 0; queue = queue[1:] {
+		for _, g := range of[queue[0]] {
+			if done[g] {
 				continue
 			}
-			done[l] = true
-			for _, r := range ranksAt[l] {
-				if !seen[r] {
-					seen[r] = true
-					queue = append(queue, r)
+			done[g] = true
+			for _, m := range members[g] {
+				if !seen[m] {
+					seen[m] = true
+					queue = append(queue, m)
 				}
 			}
 		}
 	}
-	return len(seen), nil
+	return len(seen)
 }
