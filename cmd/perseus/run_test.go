@@ -156,7 +156,7 @@ func TestWrongFlags(t *testing.T) {
 		{"verify - --profile -", "cannot both be standard input"},
 		{"schedules show", `expected "<name>"`},
 		{"schedules show 1f2b", `did you mean "1f1b"?`},
-		{"schedules show 1f1b --ranks=-4", "ranks = -4"},
+		{"schedules show 1f1b --ranks=-4", "--ranks -4: at least 1"},
 		{"completion tcsh", `must be one of "bash","zsh","fish" but got "tcsh"`},
 	} {
 		r := perseus(t, "", strings.Fields(test.args)...)

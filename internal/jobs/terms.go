@@ -146,7 +146,6 @@ func table(r io.Reader, name string, header []string, row func(cells []string) e
 		if err == io.EOF && n > 0 {
 			return nil
 		}
-		line, _ := in.FieldPos(0)
 		var fault *csv.ParseError
 		switch {
 		case errors.As(err, &fault):
@@ -161,6 +160,7 @@ func table(r io.Reader, name string, header []string, row func(cells []string) e
 		case n > maxLines:
 			return fmt.Errorf("%s: more than %d lines", name, maxLines)
 		}
+		line, _ := in.FieldPos(0)
 		cells[0] = strings.TrimPrefix(cells[0], "\ufeff")
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
