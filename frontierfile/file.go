@@ -66,8 +66,7 @@ type Header struct {
 	// Quantum is 0 where flows are those of the problem itself. With chosen points
 	// they can be those of a coarser one, in which slopes are multiples of it.
 	Quantum unit.Power
-	// Curves is the option table, sorted by stage, instruction and blocking
-	// power.
+	// Curves is the option table, sorted by their keys.
 	Curves []Curve
 	// Order is the order of actions, rank by rank, written as in "0F0"; nil for a
 	// schedule that its name and the sizes describe, and for a graph.

@@ -249,7 +249,7 @@ func problem(h *frontierfile.Header, g *dag.Graph, keys []frontierfile.Key, deri
 			return nil, violated(field, "no op has these options")
 		}
 		if k > 0 && h.Curves[k-1].Key().Compare(said.Key()) >= 0 {
-			return nil, violated(field, "not sorted by stage, instruction and blocking power")
+			return nil, violated(field, "not sorted by stage, instruction, blocking power, second stage, cap and factors")
 		}
 		options, err := derive(said.Key())
 		if err != nil {
