@@ -129,7 +129,7 @@ func TestFrontierShowPlanVerify(t *testing.T) {
 	}
 }
 
-// TestAskedOutside is what NEEDS calls asking for a plan: each answer outside the
+// TestAskedOutside asks for what the table in docs/plan.md lists: each answer outside the
 // frontier is marked or an error, and --strict makes it an error.
 func TestAskedOutside(t *testing.T) {
 	frontier, _ := exampleFiles(t)
