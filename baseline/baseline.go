@@ -33,8 +33,10 @@ type Result struct {
 	Schedule *simulate.Schedule
 	Cost     dag.Cost
 	// Planned is the energy in joules that the method itself expects, where it
-	// reckons with something else than the measurements; 0 elsewhere.
-	Planned float64
+	// reckons with something else than the measurements, and PlannedTime the time;
+	// 0 elsewhere.
+	Planned     float64
+	PlannedTime unit.Time
 	// Note says what a reader has to know, as that the method does not apply.
 	Note string
 }

@@ -75,6 +75,9 @@ func Factors() []plan.Ratio {
 	return []plan.Ratio{105e7, 11e8, 115e7, 12e8, 13e8, 14e8, 15e8}
 }
 
+// publishedFactor is the straggler of the published table.
+const publishedFactor = 12 * plan.One / 10
+
 // PaperMicrobatches are the sizes of the paper's tables.
 func PaperMicrobatches() []int { return []int{12, 24, 48, 96} }
 
@@ -104,6 +107,11 @@ type TableRow struct {
 	// Straggler holds the saving of a pipeline that waits for one slowed by each
 	// of Factors.
 	Straggler []float64
+	// PublishedStraggler is what the published algorithm expects to save while a
+	// pipeline is slowed 1.2 times, with its schedule of least energy, and
+	// PublishedTStar that schedule's time over its least time; 0 where that is later
+	// than the straggler.
+	PublishedStraggler, PublishedTStar float64
 	// LeastEnergy and Slowest are the time of the least energy and the greatest
 	// useful time, over the least time.
 	LeastEnergy, Slowest float64
@@ -170,7 +178,15 @@ func (w *Workload) row(ctx context.Context, microbatches int, effort round.Effor
 		waiting := Plan{Time: maxClocks.Time, Effective: maxClocks.Effective}
 		r.Straggler = append(r.Straggler, saving(plans[2+i].Waiting(p, until), waiting.Waiting(p, until)))
 	}
-	published := PublishedEnds(p, w.Tau)[0]
+	ends := PublishedEnds(p, w.Tau)
+	if least, until := ends[len(ends)-1], scaled(h.TMin, publishedFactor); least.Schedule != nil && least.PlannedTime <= until {
+		power := p.Problem.BlockingPower.Watts()
+		waiting := Plan{Time: maxClocks.Time, Effective: maxClocks.Effective}
+		energy := least.Planned + float64(power*(until-least.PlannedTime).Seconds())
+		r.PublishedStraggler = 1 - energy/waiting.Waiting(p, until).Joules()
+		r.PublishedTStar = least.PlannedTime.Seconds() / ends[0].PlannedTime.Seconds()
+	}
+	published := ends[0]
 	if published.Schedule != nil {
 		r.Expected = 1 - published.Planned/top
 		r.Replayed = saving(published.Cost.Energy, maxClocks.Energy)

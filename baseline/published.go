@@ -156,14 +156,15 @@ type published struct {
 	solver   *cutter
 	duration []int64
 	energy   float64 // planned, in joules
+	units    int64   // planned time
 }
 
 func (k *published) set(s *Step, energy float64) {
-	k.solver, k.duration, k.energy = s.solver, append(k.duration[:0], s.solver.duration...), energy
+	k.solver, k.duration, k.energy, k.units = s.solver, append(k.duration[:0], s.solver.duration...), energy, s.Units
 }
 
 func (k *published) result(setting string, tau unit.Time) Result {
 	r := result(Published, fmt.Sprintf("%s, τ = %s", setting, milliseconds(tau)), k.solver.schedule(k.duration))
-	r.Planned = k.energy
+	r.Planned, r.PlannedTime = k.energy, unit.Time(k.units)*tau
 	return r
 }
