@@ -221,9 +221,12 @@ func TestReadErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := Read(strings.NewReader(tt.text), "F.json")
+			f, err := Read(strings.NewReader(tt.text), "F.json")
 			if err == nil {
 				t.Fatal("no error")
+			}
+			if f != nil {
+				t.Errorf("a file comes with the error: %+v", f.Header)
 			}
 			var syntax *SyntaxError
 			var version *VersionError

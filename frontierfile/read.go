@@ -70,7 +70,10 @@ func parse(text []byte, name string) (*File, error) {
 	if p.err == nil && len(f.Points) == 0 {
 		p.fail(points, "there is no point")
 	}
-	return f, p.err
+	if p.err != nil {
+		return nil, p.err
+	}
+	return f, nil
 }
 
 // survey passes over the whole text and returns its format and where its points

@@ -71,7 +71,10 @@ func TestOrderErrors(t *testing.T) {
 		{"communication", "0F0 0SEND_F0 0B0", "0SEND_F0: an order holds compute and fixed-time actions only", 0, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := parse(test.text)
+			o, err := parse(test.text)
+			if o != nil {
+				t.Errorf("an order comes with the error: %+v", o)
+			}
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got %v\nwant …%s…", err, test.want)
 			}

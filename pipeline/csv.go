@@ -59,7 +59,10 @@ func ReadCSV(r io.Reader, name string) (*Order, error) {
 		}
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return o, s.checkCommunication(o)
+	if err := s.checkCommunication(o); err != nil {
+		return nil, err
+	}
+	return o, nil
 }
 
 // readSheet reads the cells.

@@ -166,7 +166,10 @@ func TestReadCSVErrors(t *testing.T) {
 		{"on one rank", "0F0,0SEND_F0,1RECV_F0,1F0,1B0,0B0\n", "0SEND_F0: stages 0 and 1 are on the same rank", 1, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := ReadCSV(strings.NewReader(test.text), "o.csv")
+			o, err := ReadCSV(strings.NewReader(test.text), "o.csv")
+			if o != nil {
+				t.Errorf("an order comes with the error: %+v", o)
+			}
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got %v\nwant …%s…", err, test.want)
 			}

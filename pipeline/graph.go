@@ -22,7 +22,10 @@ func (o *Order) Graph() (*dag.Graph, error) {
 	if errors.As(err, &cycle) {
 		return nil, o.deadlock(cycle.Ops)
 	}
-	return g, err
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // Check returns an error where Graph would fail. O(ops).
@@ -36,7 +39,10 @@ func (o *Order) checked() (*index, error) {
 	if err != nil {
 		return nil, err
 	}
-	return x, x.complete(o)
+	if err := x.complete(o); err != nil {
+		return nil, err
+	}
+	return x, nil
 }
 
 // arcs returns the dependencies, sorted by From, then To.

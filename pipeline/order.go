@@ -31,7 +31,8 @@ const (
 	// Bidirectional puts a copy of stage s on rank s, for the first half of the
 	// microbatches, and one on rank ranks−1−s, for the second.
 	Bidirectional
-	// Custom is that of an order read from a file: see Order.Rank.
+	// Custom is that of an order read from a file: Order.Ranks alone says where
+	// stages are.
 	Custom
 	placements
 )
@@ -152,7 +153,10 @@ func FromActions(ranks [][]string) (*Order, error) {
 			o.Ranks[r][i] = a
 		}
 	}
-	return o, o.measure()
+	if err := o.measure(); err != nil {
+		return nil, err
+	}
+	return o, nil
 }
 
 // measure makes o a custom order: it fills in all but Ranks and checks it.

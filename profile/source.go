@@ -92,8 +92,8 @@ type cell struct {
 }
 
 // split appends the fields of a line to cells, at most limit of them. Fields are
-// as in RFC 4180, but a quoted one ends on its line. end is the column after
-// the last one read. ok is false where a quote is at fault.
+// as in RFC 4180, but a quoted one ends on its line. ok is false where a quote is
+// at fault; fault says what is wrong with it and where.
 func split(line string, cells []cell, limit int) (_ []cell, fault Problem, ok bool) {
 	for pos := 0; len(cells) < limit; {
 		start := len(line) - len(strings.TrimLeftFunc(line[pos:], unicode.IsSpace))

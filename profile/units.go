@@ -74,8 +74,10 @@ func ParseUnits(s string) (Units, error) {
 		}
 		*given = value
 	}
-	_, err := u.scales()
-	return u, err
+	if _, err := u.scales(); err != nil {
+		return Units{}, err
+	}
+	return u, nil
 }
 
 // String returns the units in the form that [ParseUnits] reads, all three named.

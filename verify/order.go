@@ -80,7 +80,10 @@ func orderOf(h *frontierfile.Header) (*order, error) {
 	if o.graph, err = dag.NewGraph(len(o.ops), arcs); err != nil {
 		return nil, violated("order", "%v", err)
 	}
-	return o, o.terms(h)
+	if err := o.terms(h); err != nil {
+		return nil, err
+	}
+	return o, nil
 }
 
 // actionsOf returns the actions of each rank, as the file holds them or as the

@@ -75,18 +75,41 @@ func plain(err error) error {
 }
 
 // Check returns an error where Write could not write to path, so that long work
-// need not be done first. It does not touch what is there.
+// need not be done first. It does not touch what is there, and removes the empty
+// file that it makes beside it to see whether one can be made.
 func Check(path string) error {
 	if path == Stdio {
 		return nil
 	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
+	switch info, err := os.Stat(path); {
+	case err == nil && info.IsDir():
 		return fmt.Errorf("%s: is a folder, expected a file", path)
+	case err == nil && !info.Mode().IsRegular():
+		return nil // a device or a pipe: to open it could wait for its other end
 	}
-	if _, err := os.Stat(filepath.Dir(path)); err != nil {
-		return plain(err)
+	f, err := beside(target(path))
+	if err != nil {
+		return err
 	}
-	return nil
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// target returns the path of the file that path leads to: a link stays a link, and
+// what it points to is replaced.
+func target(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
+// beside returns a new file in the folder of path, to take its name later.
+func beside(path string) (*os.File, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, errors.Unwrap(err))
+	}
+	return f, nil
 }
 
 // Write calls write with where path leads: a new file that replaces path once
@@ -109,14 +132,10 @@ func Write(ctx context.Context, path string, stdout io.Writer, write func(io.Wri
 }
 
 func replace(ctx context.Context, path string, write func(io.Writer) error) (err error) {
-	// A link stays a link: what it points to is replaced.
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*.tmp")
+	path = target(path)
+	f, err := beside(path)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, errors.Unwrap(err))
+		return err
 	}
 	// At once where ctx ends: a sync may take longer than the process then lives.
 	stop := context.AfterFunc(ctx, func() { _ = os.Remove(f.Name()) })
@@ -150,7 +169,7 @@ func replace(ctx context.Context, path string, write func(io.Writer) error) (err
 		return fmt.Errorf("%s: %w", path, errors.Unwrap(err))
 	}
 	// So that the name, too, survives a crash. Some file systems cannot do it.
-	if d, err := os.Open(dir); err == nil {
+	if d, err := os.Open(filepath.Dir(path)); err == nil {
 		_ = d.Sync()
 		_ = d.Close()
 	}

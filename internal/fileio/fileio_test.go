@@ -154,6 +154,31 @@ func TestKeepsModeAndLink(t *testing.T) {
 	}
 }
 
+// TestCheck has what Write cannot do found before, and nothing left of the try.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "F.json")
+	if err := os.WriteFile(file, []byte("old"), 0o444); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, filepath.Join(dir, "new")} {
+		if err := Check(path); err != nil {
+			t.Error(err) // a file that is read-only is replaced all the same
+		}
+	}
+	if got := names(t, dir); len(got) != 1 || read(t, file, nil) != "old" {
+		t.Errorf("left in the folder: %q", got)
+	}
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.Chmod(dir, 0o755) }()
+	want := Write(t.Context(), file, nil, write("new"))
+	if got := Check(file); (got == nil) != (want == nil) || got != nil && !strings.HasPrefix(got.Error(), file+": ") {
+		t.Errorf("check says %v, but writing %v", got, want) // root may write anywhere
+	}
+}
+
 func TestErrorsNameThePath(t *testing.T) {
 	dir := t.TempDir()
 	missing := filepath.Join(dir, "no", "F.json")

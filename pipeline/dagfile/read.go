@@ -312,8 +312,10 @@ func (raw *fileJSON) file() (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Problem, err = dag.NewProblem(graph, curves, curveOf, blocking)
-	return f, err
+	if f.Problem, err = dag.NewProblem(graph, curves, curveOf, blocking); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 func edge(e []string, ops *names) (dag.Arc, error) {
