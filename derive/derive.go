@@ -25,6 +25,7 @@ import (
 	"strings"
 
 	"github.com/perseus-energy/perseus/dag"
+	"github.com/perseus-energy/perseus/internal/excerpt"
 	"github.com/perseus-energy/perseus/unit"
 )
 
@@ -214,12 +215,8 @@ func valid(s string) bool {
 	return s != "" && len(s) <= 64
 }
 
-func clip(s string) string {
-	if len(s) > 60 {
-		return s[:60] + "…"
-	}
-	return s
-}
+// clip cuts a text to a length that a line can hold.
+func clip(s string) string { return excerpt.Of(s, 60) }
 
 // String returns the rule as ParseRule reads it.
 func (r Rule) String() string {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/perseus-energy/perseus/internal/excerpt"
 )
 
 // Kind is what an action does.
@@ -220,9 +222,4 @@ func leadingNumber(s string) (n int32, rest string, err error) {
 }
 
 // quote quotes a user's text for an error, cut to a length that a line can hold.
-func quote(s string) string {
-	if len(s) > 40 {
-		s = s[:40] + "…"
-	}
-	return strconv.Quote(s)
-}
+func quote(s string) string { return excerpt.Quoted(s, 40) }

@@ -38,6 +38,7 @@ func TestParseAction(t *testing.T) {
 func TestParseActionErrors(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"", "whole number is expected"},
+		{"x" + strings.Repeat("ä", 30), `action "x` + strings.Repeat("ä", 19) + `…": `},
 		{"F0", "stage: a whole number is expected (an action is written <stage><kind><microbatch>, as 2F0)"},
 		{"2", "the kind (F, B, I, W) is missing"},
 		{"2F", "microbatch: a whole number is expected"},

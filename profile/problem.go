@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/perseus-energy/perseus/internal/excerpt"
 )
 
 // maxProblems is how many problems an [Error] lists, maxSkips how many skipped
@@ -90,7 +91,7 @@ func (s *problems) add(p Problem) {
 	if at == maxProblems {
 		return
 	}
-	p.Value = clip(p.Value)
+	p.Value = excerpt.Of(p.Value, maxValue)
 	s.first = slices.Insert(s.first, at, p)
 	s.first = s.first[:min(len(s.first), maxProblems)]
 }
@@ -124,19 +125,8 @@ func (s *problems) skippable(name string) error {
 	return &Error{Name: name, Problems: s.first, More: s.count - len(s.first), Skippable: true}
 }
 
+// maxValue is how many bytes of a value messages show.
 const maxValue = 40
-
-// clip returns s, cut to maxValue bytes and an ellipsis where it is longer.
-func clip(s string) string {
-	if len(s) <= maxValue {
-		return s
-	}
-	cut := maxValue
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return strings.Clone(s[:cut]) + "…"
-}
 
 // list returns "a", "a and b" or "a, b and c".
 func list(s []string) string {

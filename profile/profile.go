@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/perseus-energy/perseus/dag"
+	"github.com/perseus-energy/perseus/internal/excerpt"
 	"github.com/perseus-energy/perseus/unit"
 )
 
@@ -112,7 +113,7 @@ func (p *Profile) Options(stage int, instruction string) ([]dag.Option, error) {
 			message = fmt.Sprintf("no rows of stage %d; there are stages 0–%d", stage, n-1)
 		}
 	case !found:
-		message = fmt.Sprintf("no rows of %q; there are those of %s; measure it on all stages", clip(instruction), list(p.instructions))
+		message = fmt.Sprintf("no rows of %q; there are those of %s; measure it on all stages", excerpt.Of(instruction, maxValue), list(p.instructions))
 	default:
 		return slices.Clone(p.options[stage*len(p.instructions)+i]), nil
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/perseus-energy/perseus/internal/excerpt"
 )
 
 // Options say how [Read] takes a file.
@@ -236,7 +238,7 @@ func (rd *reader) readHeader(number int, line string) error {
 	}
 	rd.report.Extra = len(extra)
 	for _, name := range extra[:min(len(extra), 8)] {
-		rd.report.ExtraColumns = append(rd.report.ExtraColumns, clip(name))
+		rd.report.ExtraColumns = append(rd.report.ExtraColumns, excerpt.Of(name, maxValue))
 	}
 	return found.err(rd.report.Name)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/perseus-energy/perseus/internal/excerpt"
 )
 
 // Report says what was read of a file, what was repaired, combined and left out.
@@ -59,7 +61,7 @@ type OpReport struct {
 // skip notes a row that is left out.
 func (r *Report) skip(p Problem) {
 	r.Skipped++
-	p.Value = clip(p.Value)
+	p.Value = excerpt.Of(p.Value, maxValue)
 	at, _ := slices.BinarySearchFunc(r.Skips, p, func(a, b Problem) int { return cmp.Or(cmp.Compare(a.Line, b.Line), -1) })
 	if at < maxSkips {
 		r.Skips = slices.Insert(r.Skips, at, p)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perseus-energy/perseus/internal/excerpt"
 	"github.com/perseus-energy/perseus/unit"
 )
 
@@ -174,7 +175,7 @@ func (rd *reader) locate(found []Problem) {
 		line, _, _ := strings.Cut(text, "\n")
 		if cells, _, ok := split(strings.TrimSuffix(line, "\r"), nil, rd.width); ok {
 			c := cells[rd.column[f]]
-			p.Column, p.Value = c.column, clip(c.value)
+			p.Column, p.Value = c.column, excerpt.Of(c.value, maxValue)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package profile
 import (
 	"fmt"
 	"strings"
+
+	"github.com/perseus-energy/perseus/internal/excerpt"
 )
 
 // Units are the units of a file's columns: time in s, ms, us or ns, energy in
@@ -43,7 +45,7 @@ func (f field) scale(unit string) (scale, error) {
 		}
 		names = append(names, s.name)
 	}
-	return scale{}, fmt.Errorf("units: %s=%s is unknown; write one of %s", f, clip(unit), list(names))
+	return scale{}, fmt.Errorf("units: %s=%s is unknown; write one of %s", f, excerpt.Of(unit, maxValue), list(names))
 }
 
 // ParseUnits returns the units in a list such as
@@ -68,7 +70,7 @@ func ParseUnits(s string) (Units, error) {
 		}
 		switch {
 		case !found || value == "" || given == nil:
-			return Units{}, fmt.Errorf("units: %q is not understood; write time=…, energy=… or frequency=…, as in time=ms,energy=mJ,frequency=Hz", clip(part))
+			return Units{}, fmt.Errorf("units: %q is not understood; write time=…, energy=… or frequency=…, as in time=ms,energy=mJ,frequency=Hz", excerpt.Of(part, maxValue))
 		case *given != "":
 			return Units{}, fmt.Errorf("units: %s is given twice", name)
 		}

@@ -4,8 +4,8 @@
 //
 // Integers make results reproducible to the last digit on any machine. Their
 // ranges are wide but not endless; the Max constants say how wide, and the
-// parsers refuse what lies outside. The package comes before all others and
-// imports none of them. It is not for calendar time or for display beyond plain
+// parsers refuse what lies outside. The package comes before all others that
+// compute, and imports none of them. It is not for calendar time or for display beyond plain
 // decimals.
 package unit
 
@@ -15,6 +15,8 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+
+	"github.com/perseus-energy/perseus/internal/excerpt"
 )
 
 // Time is a duration in nanoseconds.
@@ -134,10 +136,7 @@ const maxDecimalLength = 64
 // 64 bytes. It fails with ErrSyntax (also for nan and inf) or ErrRange.
 func ParseDecimal(s string, digits int, r Rounding) (v int64, exact bool, err error) {
 	bad := func(err error) (int64, bool, error) {
-		if len(s) > maxDecimalLength {
-			s = s[:maxDecimalLength] + "…"
-		}
-		return 0, false, fmt.Errorf("%q: %w", s, err)
+		return 0, false, fmt.Errorf("%s: %w", excerpt.Quoted(s, maxDecimalLength), err)
 	}
 	if len(s) > maxDecimalLength {
 		return bad(ErrSyntax)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/perseus-energy/perseus/dag"
+	"github.com/perseus-energy/perseus/internal/excerpt"
 	"github.com/perseus-energy/perseus/unit"
 )
 
@@ -360,10 +361,5 @@ func (f *File) explain(err error) error {
 		&chain, quote(f.Ops[cycle.Ops[first]].Name))
 }
 
-func quote(s string) string {
-	const most = 60
-	if len(s) > most {
-		s = s[:most] + "…"
-	}
-	return fmt.Sprintf("%q", s)
-}
+// quote quotes a name, cut to a length that a line can hold.
+func quote(s string) string { return excerpt.Quoted(s, 60) }
