@@ -108,7 +108,8 @@ func TestCompare(t *testing.T) {
 	f, p := exampleFiles(t)
 	small := smallProfile(t, 4, false)
 	for _, args := range [][]string{
-		{"compare", f}, {"compare", f, "--profile", p},
+		{"compare", f},
+		{"compare", f, "--profile", p},
 		{"compare", "-p", small, "-m", "2", "--blocking-power", "80", "--noise", "1%", "--iterations", "3", "--pipelines", "2"},
 	} {
 		text := must(t, args...).stdout
