@@ -187,7 +187,7 @@ func (c *collector) rounded(ctx context.Context, workers *sync.WaitGroup, walk w
 			for s := range work {
 				if ctx.Err() == nil {
 					s.choice = rounder.Round(&s.solution, round.Fast, s.choice)
-					s.cost = evaluate(c.problem, s.choice, start)
+					s.cost = c.problem.EvaluateChoice(start, s.choice)
 				}
 				s.done <- struct{}{}
 			}
@@ -202,10 +202,6 @@ func (c *collector) rounded(ctx context.Context, workers *sync.WaitGroup, walk w
 			free <- s
 		}
 	}
-}
-
-func evaluate(p *dag.Problem, choice []int32, start []unit.Time) dag.Cost {
-	return p.Evaluate(start, func(op int32) dag.Option { return p.Curve(op).Options[choice[op]] })
 }
 
 // collector takes points slowest first and makes the file.
@@ -247,7 +243,7 @@ func (c *collector) slowest(tMax unit.Time) *slot {
 	g := c.problem.Graph
 	s := &slot{choice: make([]int32, g.Ops)}
 	s.solution = frontier.Solution{Time: tMax, Flow: make([]unit.Power, len(g.Arcs))}
-	s.cost = evaluate(c.problem, s.choice, c.start)
+	s.cost = c.problem.EvaluateChoice(c.start, s.choice)
 	return s
 }
 

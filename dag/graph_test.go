@@ -170,12 +170,15 @@ func TestBound(t *testing.T) {
 			t.Fatalf("price %d, want %d", price, value)
 		}
 		start := make([]unit.Time, ops)
-		choice := make([]int, ops)
+		choice := make([]int32, ops)
 		for range 20 {
 			for op := range choice {
-				choice[op] = rapid.IntRange(0, len(curves[op].Options)-1).Draw(t, "option")
+				choice[op] = rapid.Int32Range(0, int32(len(curves[op].Options)-1)).Draw(t, "option")
 			}
 			c := p.Evaluate(start, func(op int32) dag.Option { return curves[op].Options[choice[op]] })
+			if same := p.EvaluateChoice(start, choice); same != c {
+				t.Fatalf("the choice costs %+v, its options %+v", same, c)
+			}
 			if bound := base.Sub(unit.Product(price, c.Time)); c.Effective.Cmp(bound) < 0 {
 				t.Fatalf("a schedule of %d has %v J, below the bound %v J", c.Time, c.Effective.Joules(), bound.Joules())
 			}

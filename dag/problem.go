@@ -87,6 +87,12 @@ func (p *Problem) Evaluate(start []unit.Time, option func(op int32) Option) Cost
 	return c
 }
 
+// EvaluateChoice is Evaluate where each op's option is given as an index in its
+// curve's options.
+func (p *Problem) EvaluateChoice(start []unit.Time, choice []int32) Cost {
+	return p.Evaluate(start, func(op int32) Option { return p.Curve(op).Options[choice[op]] })
+}
+
 // Bound returns the certificate of a flow: no schedule with makespan at most T
 // has a Σe' below the value base − price·T. flow gives each arc's flow; it must
 // be feasible (not negative, conserved at every op), and how it was found does

@@ -209,7 +209,7 @@ func (m *maker) load(at int) (candidate, error) {
 	if err := frontierfile.CheckChoice(m.problem, p.Choice); err != nil {
 		return candidate{}, fmt.Errorf("points[%d]: %w", at, err)
 	}
-	c := candidate{p.Choice, evaluate(m.problem, p.Choice, m.start)}
+	c := candidate{p.Choice, m.problem.EvaluateChoice(m.start, p.Choice)}
 	if e := nanojoules(c.cost.Energy, unit.Nearest); e != p.Energy || c.cost.Time != p.Time {
 		return candidate{}, fmt.Errorf("points[%d]: its options take %v and %v, but it says %v and %v; perseus verify tells more",
 			at, c.cost.Time, e, p.Time, p.Energy)
@@ -298,7 +298,7 @@ func (m *maker) plan() *Plan {
 	n.WaitEnergy, n.BaselineEnergy = nanojoules(waiting, unit.Nearest), nanojoules(baseline, unit.Nearest)
 	n.Saving = ratio(n.BaselineEnergy-n.WaitEnergy, n.BaselineEnergy)
 
-	evaluate(p, m.choice, m.start)
+	p.EvaluateChoice(m.start, m.choice)
 	n.Ranks = make([][]Op, len(m.order.Ranks))
 	op := int32(0)
 	for rank, actions := range m.order.Ranks {

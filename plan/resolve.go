@@ -94,7 +94,7 @@ func (s *solver) at(t target) (*solved, error) {
 }
 
 func (s *solver) candidate(choice []int32) candidate {
-	return candidate{choice, evaluate(s.p, choice, s.start)}
+	return candidate{choice, s.p.EvaluateChoice(s.start, choice)}
 }
 
 // tries bounds how often averagePower aims anew.
@@ -172,11 +172,6 @@ func reserve(p *dag.Problem, blocking []unit.Power, margin Ratio) (*dag.Problem,
 		return nil, fmt.Errorf("with a margin of %s: %w", margin.Percent(), err)
 	}
 	return r, nil
-}
-
-// evaluate returns the cost of a choice and fills start with the ops' starts.
-func evaluate(p *dag.Problem, choice []int32, start []unit.Time) dag.Cost {
-	return p.Evaluate(start, func(op int32) dag.Option { return p.Curve(op).Options[choice[op]] })
 }
 
 // averagePower returns a schedule's energy over its time, rounded up.

@@ -41,10 +41,9 @@ const (
 	Joule       Energy = 1e12
 )
 
-// Bounds of one op's measurement and of a GPU group's power. Flows times times,
-// summed over all ops, stay inside [Energy128]: a flow splits into paths from source
-// to sink that carry MaxFlow in all, and no path is longer than MaxMakespan, so that
-// the sum is at most 2^61 · 2^52.
+// Bounds of one op's measurement and of a GPU group's power. Flows up to MaxFlow
+// times the times of all ops, which add up to MaxMakespan at most, stay inside
+// [Energy128].
 const (
 	MaxOpTime   = 3600 * Second
 	MaxOpEnergy = 1e6 * Joule
