@@ -87,6 +87,9 @@ func Check(path string) error {
 	case err == nil && !info.Mode().IsRegular():
 		return nil // a device or a pipe: to open it could wait for its other end
 	}
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return plain(err) // names the folder
+	}
 	f, err := beside(target(path))
 	if err != nil {
 		return err
