@@ -13,7 +13,7 @@ import (
 
 // ErrNoGPUs is the error of writing a plan by global rank where the frontier was
 // computed without being told the parallel groups.
-var ErrNoGPUs = errors.New("the frontier does not say which GPUs its ranks are: compute it with --tp, --cp, --ep, --dp or --world-size")
+var ErrNoGPUs = errors.New("the frontier does not say which GPUs its ranks are: compute it with the degrees of parallelism")
 
 // GPU is a GPU of the job.
 type GPU struct {

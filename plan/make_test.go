@@ -324,15 +324,15 @@ func TestRequestErrors(t *testing.T) {
 		request Request
 		want    string
 	}{
-		{Request{Goal: WithinTime}, "--time 0s: "},
-		{Request{Goal: WithinTime, Time: -1}, "--time -0.000000001s: "},
-		{Request{Goal: Straggler, Factor: One - 1}, "--straggler 0.999999999: expected a factor of at least 1"},
-		{Request{Goal: Straggler, Factor: 9 * One / 10}, "--straggler 0.9: "},
-		{Request{Goal: Slowdown, Factor: 1 << 62}, "--slowdown 4611686018.427387904: "},
-		{Request{Goal: AveragePower}, "--power 0W: "},
-		{Request{Goal: Fastest, Margin: -1}, "--margin "},
-		{Request{Goal: Fastest, Margin: 2 * One, Effort: round.Normal}, "--margin 200%: "},
-		{Request{Goal: Fastest, Margin: One / 200}, "--margin 0.5%: effort fast"},
+		{Request{Goal: WithinTime}, "time 0s: "},
+		{Request{Goal: WithinTime, Time: -1}, "time -0.000000001s: "},
+		{Request{Goal: Straggler, Factor: One - 1}, "straggler 0.999999999: expected a factor of at least 1"},
+		{Request{Goal: Straggler, Factor: 9 * One / 10}, "straggler 0.9: "},
+		{Request{Goal: Slowdown, Factor: 1 << 62}, "slowdown 4611686018.427387904: "},
+		{Request{Goal: AveragePower}, "power 0W: "},
+		{Request{Goal: Fastest, Margin: -1}, "margin "},
+		{Request{Goal: Fastest, Margin: 2 * One, Effort: round.Normal}, "margin 200%: "},
+		{Request{Goal: Fastest, Margin: One / 200}, "effort fast: takes a point of the file"},
 	} {
 		_, err := n.Make(test.request)
 		var e *Error

@@ -34,7 +34,7 @@ const (
 
 var goalNames = [...]string{"fastest", "time", "slowdown", "straggler", "power", "min-energy"}
 
-// String returns the goal's name as flags and files spell it.
+// String returns the goal's name as files spell it.
 func (g Goal) String() string {
 	if int(g) < len(goalNames) {
 		return goalNames[g]
@@ -60,7 +60,8 @@ const maxRatio = 1000 * One
 // Error is a request that no plan can answer, as a straggler that is faster than
 // the fastest plan.
 type Error struct {
-	// Field is the request's field by its name on the command line.
+	// Field is the name of what was asked, as files spell it: a goal, "margin" or
+	// "effort".
 	Field string
 	// Value is what was asked.
 	Value string
@@ -69,7 +70,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("--%s %s: %s", e.Field, e.Value, e.Reason)
+	return fmt.Sprintf("%s %s: %s", e.Field, e.Value, e.Reason)
 }
 
 // Check returns an *Error where the request makes no sense for any job.
@@ -99,7 +100,7 @@ func (r Request) Check() error {
 		return &Error{"margin", r.Margin.Percent(), "expected 0% to 100%"}
 	}
 	if r.Margin > 0 && r.Effort == round.Fast {
-		return &Error{"margin", r.Margin.Percent(), "effort fast takes a point of the file as it is, which has no margin; use --effort normal or best"}
+		return &Error{"effort", r.Effort.String(), "takes a point of the file as it is, which has no margin; normal and best can have one"}
 	}
 	return nil
 }

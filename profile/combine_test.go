@@ -153,7 +153,7 @@ func TestNotSkipped(t *testing.T) {
 	for _, c := range []struct{ name, input, want string }{
 		{"all rows bad", header5 + "0,forward,1410,nan,1\n", `p.csv: all 1 rows are bad
 p.csv:2:16: time "nan": nothing was measured here; measure this again, or delete the row`},
-		{"wrong unit", header5 + "0,forward,1410,0.05,23800\n" + good + "0,forward,1380,0.05,23800\n0,forward,1365,0.05,23800\n", `p.csv:2:21: energy "23800": in a time of 0.05s that is 476000 W, too much for a GPU; it would be usual as energy=mJ (3 of 5 rows are so: say what the units are with --units)`},
+		{"wrong unit", header5 + "0,forward,1410,0.05,23800\n" + good + "0,forward,1380,0.05,23800\n0,forward,1365,0.05,23800\n", `p.csv:2:21: energy "23800": in a time of 0.05s that is 476000 W, too much for a GPU; it would be usual as energy=mJ (3 of 5 rows are so: say what the units are with Options.Units)`},
 		{"stage gone with its rows", header5 + good + "1,forward,1410,,\n2,forward,1410,0.05,23.8\n", `p.csv:5:1: stage "2": rows of stage 1 are missing; there are those of stage 0 and 2; a profile has all stages, from 0`},
 		{"instruction gone with its rows", header5 + good + "0,backward,1410,,\n1,forward,1410,0.05,23.8\n1,backward,1410,0.1,47\n", `p.csv:2:1: stage "0": this stage has no rows of backward, which others have; measure it on all stages`},
 		{"ranks", header9 + "0,0,0,0,0,forward,1410,0.05,23.8\n0,0,0,1,0,forward,1410,0.05,23.8\n", `p.csv:3:1: rank "0": the rank columns contradict each other: rank 0 has dp_rank 0, pp_rank 0 and tp_rank 1 here, but dp_rank 0, pp_rank 0 and tp_rank 0 in line 2`},

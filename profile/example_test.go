@@ -39,7 +39,7 @@ func ExampleRead() {
 	}
 	fmt.Println(strings.Join(p.Report.Lines(), "\n"))
 	// Output:
-	// gpt3.csv:2:21: energy "23.81": in a time of 50.2s that is 0.474 W, too little for a GPU; it would be usual as time=ms (3 of 3 rows are so: say what the units are with --units)
+	// gpt3.csv:2:21: energy "23.81": in a time of 50.2s that is 0.474 W, too little for a GPU; it would be usual as time=ms (3 of 3 rows are so: say what the units are with Options.Units)
 	// 1200 0.0561s 19.92J
 	// 1410 0.0501s 23.8J
 	// gpt3.csv: 3 rows, 1 stage, forward

@@ -53,7 +53,7 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, "\n%s: %s", e.Name, count(e.More, "more problem"))
 	}
 	if e.Skippable {
-		fmt.Fprintf(&b, "\n%s: --skip-bad-rows leaves such rows out and counts them", e.Name)
+		fmt.Fprintf(&b, "\n%s: Options.SkipBadRows leaves such rows out and counts them", e.Name)
 	}
 	return b.String()
 }

@@ -16,7 +16,7 @@ const (
 	header5 = "stage,instruction,frequency,time,energy\n"
 	header9 = "rank,dp_rank,pp_rank,tp_rank,stage,instruction,frequency,time,energy\n"
 	good    = "0,forward,1410,0.05,23.8\n0,forward,1395,0.051,23.5\n"
-	skip    = "\np.csv: --skip-bad-rows leaves such rows out and counts them"
+	skip    = "\np.csv: Options.SkipBadRows leaves such rows out and counts them"
 )
 
 func compressed(t testing.TB, text string) string {
@@ -96,9 +96,9 @@ p.csv:2:24: energy "-1e-30": negative: did the counter step back? measure again`
 		{"decimal comma", header5 + "0,forward,1410,\"0,05\",\"23,8\"\n", `p.csv:2:16: time "0,05": decimal comma; write 0.05
 p.csv:2:23: energy "23,8": decimal comma; write 23.8` + skip},
 		{"thousands or decimals", header5 + "0,forward,\"1,410\",0.05,23.8\n", `p.csv:2:11: frequency "1,410": a comma in a number; write 1.410, or 1410 if it separates thousands` + skip},
-		{"units in the values", header5 + "0,forward,1410MHz,50 ms,23.8J\n", `p.csv:2:11: frequency "1410MHz": text after the number; write 1410, and give its unit with --units
-p.csv:2:19: time "50 ms": text after the number; write 50, and give its unit with --units
-p.csv:2:25: energy "23.8J": text after the number; write 23.8, and give its unit with --units` + skip},
+		{"units in the values", header5 + "0,forward,1410MHz,50 ms,23.8J\n", `p.csv:2:11: frequency "1410MHz": text after the number; write 1410, and give its unit with Options.Units
+p.csv:2:19: time "50 ms": text after the number; write 50, and give its unit with Options.Units
+p.csv:2:25: energy "23.8J": text after the number; write 23.8, and give its unit with Options.Units` + skip},
 		{"not numbers", header5 + "zero,forward,0x582,1_000,1.2.3\n", `p.csv:2:1: stage "zero": not a number; write it as in 0, 1, 2, …
 p.csv:2:14: frequency "0x582": not a number; write it as in 1410
 p.csv:2:20: time "1_000": not a number; write it as in 0.124
@@ -114,19 +114,19 @@ p.csv:5:21: energy "1e-20": absurdly small in J` + skip},
 		{"much energy", header5 + good + "0,forward,1410,3600,1000001\n", `p.csv:4:21: energy "1000001": more than 1000000J; it would be usual as time=ms,energy=mJ or time=us,energy=uJ` + skip},
 
 		// Units of the whole file.
-		{"kHz", header5 + "0,forward,1410000,0.05,23.8\n0,forward,1395000,0.051,23.5\n", `p.csv:2:11: frequency "1410000": not a GPU's clock in MHz, 20 … 10000 MHz; it would be usual as frequency=kHz (2 of 2 rows are so: say what the units are with --units)`},
-		{"Hz", header5 + "0,forward,1410000000,0.05,23.8\n0,forward,1395000000,0.051,23.5\n", `p.csv:2:11: frequency "1410000000": not a GPU's clock in MHz, 20 … 10000 MHz; it would be usual as frequency=Hz (2 of 2 rows are so: say what the units are with --units)`},
-		{"GHz", header5 + "0,forward,1.41,0.05,23.8\n0,forward,1.395,0.051,23.5\n", `p.csv:2:11: frequency "1.41": not a GPU's clock in MHz, 20 … 10000 MHz; it would be usual as frequency=GHz (2 of 2 rows are so: say what the units are with --units)`},
-		{"ms", header5 + "0,forward,1410,50,23.8\n0,forward,1395,51,23.5\n", `p.csv:2:19: energy "23.8": in a time of 50s that is 0.476 W, too little for a GPU; it would be usual as time=ms (2 of 2 rows are so: say what the units are with --units)`},
-		{"µs", header5 + "0,forward,1410,50161,23.8\n0,forward,1395,51000,23.5\n", `p.csv:2:16: time "50161": longer than an hour; it would be usual as time=us (2 of 2 rows are so: say what the units are with --units)`},
-		{"mJ", header5 + "0,forward,1410,0.05,23800\n0,forward,1395,0.051,23500\n", `p.csv:2:21: energy "23800": in a time of 0.05s that is 476000 W, too much for a GPU; it would be usual as energy=mJ (2 of 2 rows are so: say what the units are with --units)`},
-		{"µJ", header5 + "0,forward,1410,0.05,23800000\n0,forward,1395,0.051,23500000\n", `p.csv:2:21: energy "23800000": absurd in J; it would be usual as energy=uJ (2 of 2 rows are so: say what the units are with --units)`},
-		{"kJ", header5 + "0,forward,1410,0.05,0.0238\n0,forward,1395,0.051,0.0235\n", `p.csv:2:21: energy "0.0238": in a time of 0.05s that is 0.476 W, too little for a GPU; it would be usual as energy=kJ or time=ms (2 of 2 rows are so: say what the units are with --units)`},
-		{"kJ of a strong GPU", header5 + "0,forward,1410,0.05,0.07\n0,forward,1395,0.051,0.069\n", `p.csv:2:21: energy "0.07": stage 0, forward: the typical power of 1.376 W is little for a GPU at work: is the unit kJ? say so with --units energy=kJ, or energy=J if it is right`},
-		{"ms and mJ", header5 + "0,forward,1410,50,23800\n0,forward,1395,51,23500\n", `p.csv:2:16: time "50": stage 0, forward: the typical time of 50.5s is long for one microbatch: are units ms and mJ? say so with --units time=ms,energy=mJ, or time=s,energy=J if they are right`},
-		{"µs and µJ", header5 + "0,forward,1410,50161,23800000\n", `p.csv:2:22: energy "23800000": absurd in J; it would be usual as time=us,energy=uJ (1 of 1 rows are so: say what the units are with --units)`},
-		{"two stages of three in ms and mJ", header5 + "0,forward,1410,50,23800\n1,forward,1410,50,23800\n2,forward,1410,0.05,23.8\n", `p.csv:2:16: time "50": stage 0, forward: the typical time of 50s is long for one microbatch: are units ms and mJ? say so with --units time=ms,energy=mJ, or time=s,energy=J if they are right (2 of 3 ops are so)`},
-		{"one stage in ms and mJ", header5 + "0,forward,1410,0.005,2.38\n1,forward,1410,0.005,2.38\n2,forward,1410,5,2380\n", `p.csv:4:16: time "5": stage 2, forward: the typical time of 5s is far from that of other stages, 0.005s: are units ms and mJ? say so with --units time=ms,energy=mJ, or time=s,energy=J if they are right`},
+		{"kHz", header5 + "0,forward,1410000,0.05,23.8\n0,forward,1395000,0.051,23.5\n", `p.csv:2:11: frequency "1410000": not a GPU's clock in MHz, 20 … 10000 MHz; it would be usual as frequency=kHz (2 of 2 rows are so: say what the units are with Options.Units)`},
+		{"Hz", header5 + "0,forward,1410000000,0.05,23.8\n0,forward,1395000000,0.051,23.5\n", `p.csv:2:11: frequency "1410000000": not a GPU's clock in MHz, 20 … 10000 MHz; it would be usual as frequency=Hz (2 of 2 rows are so: say what the units are with Options.Units)`},
+		{"GHz", header5 + "0,forward,1.41,0.05,23.8\n0,forward,1.395,0.051,23.5\n", `p.csv:2:11: frequency "1.41": not a GPU's clock in MHz, 20 … 10000 MHz; it would be usual as frequency=GHz (2 of 2 rows are so: say what the units are with Options.Units)`},
+		{"ms", header5 + "0,forward,1410,50,23.8\n0,forward,1395,51,23.5\n", `p.csv:2:19: energy "23.8": in a time of 50s that is 0.476 W, too little for a GPU; it would be usual as time=ms (2 of 2 rows are so: say what the units are with Options.Units)`},
+		{"µs", header5 + "0,forward,1410,50161,23.8\n0,forward,1395,51000,23.5\n", `p.csv:2:16: time "50161": longer than an hour; it would be usual as time=us (2 of 2 rows are so: say what the units are with Options.Units)`},
+		{"mJ", header5 + "0,forward,1410,0.05,23800\n0,forward,1395,0.051,23500\n", `p.csv:2:21: energy "23800": in a time of 0.05s that is 476000 W, too much for a GPU; it would be usual as energy=mJ (2 of 2 rows are so: say what the units are with Options.Units)`},
+		{"µJ", header5 + "0,forward,1410,0.05,23800000\n0,forward,1395,0.051,23500000\n", `p.csv:2:21: energy "23800000": absurd in J; it would be usual as energy=uJ (2 of 2 rows are so: say what the units are with Options.Units)`},
+		{"kJ", header5 + "0,forward,1410,0.05,0.0238\n0,forward,1395,0.051,0.0235\n", `p.csv:2:21: energy "0.0238": in a time of 0.05s that is 0.476 W, too little for a GPU; it would be usual as energy=kJ or time=ms (2 of 2 rows are so: say what the units are with Options.Units)`},
+		{"kJ of a strong GPU", header5 + "0,forward,1410,0.05,0.07\n0,forward,1395,0.051,0.069\n", `p.csv:2:21: energy "0.07": stage 0, forward: the typical power of 1.376 W is little for a GPU at work: is the unit kJ? say so with Options.Units energy=kJ, or energy=J if it is right`},
+		{"ms and mJ", header5 + "0,forward,1410,50,23800\n0,forward,1395,51,23500\n", `p.csv:2:16: time "50": stage 0, forward: the typical time of 50.5s is long for one microbatch: are units ms and mJ? say so with Options.Units time=ms,energy=mJ, or time=s,energy=J if they are right`},
+		{"µs and µJ", header5 + "0,forward,1410,50161,23800000\n", `p.csv:2:22: energy "23800000": absurd in J; it would be usual as time=us,energy=uJ (1 of 1 rows are so: say what the units are with Options.Units)`},
+		{"two stages of three in ms and mJ", header5 + "0,forward,1410,50,23800\n1,forward,1410,50,23800\n2,forward,1410,0.05,23.8\n", `p.csv:2:16: time "50": stage 0, forward: the typical time of 50s is long for one microbatch: are units ms and mJ? say so with Options.Units time=ms,energy=mJ, or time=s,energy=J if they are right (2 of 3 ops are so)`},
+		{"one stage in ms and mJ", header5 + "0,forward,1410,0.005,2.38\n1,forward,1410,0.005,2.38\n2,forward,1410,5,2380\n", `p.csv:4:16: time "5": stage 2, forward: the typical time of 5s is far from that of other stages, 0.005s: are units ms and mJ? say so with Options.Units time=ms,energy=mJ, or time=s,energy=J if they are right`},
 
 		// Units of single rows.
 		{"row in kHz", header5 + good + "0,forward,1380000,0.052,23.2\n", `p.csv:4:11: frequency "1380000": not a GPU's clock in MHz, 20 … 10000 MHz; it would be usual as frequency=kHz` + skip},

@@ -298,7 +298,7 @@ func (x explanation) String() string {
 	for i := len(s); i > 0; i-- {
 		if _, _, err := unit.ParseDecimal(strings.TrimSpace(s[:i]), 0, unit.Nearest); err == nil && i < len(s) {
 			if len(s) <= maxValue && strings.Trim(s[i:], " abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµμ") == "" {
-				return fmt.Sprintf("text after the number; write %s, and give its unit with --units", strings.TrimSpace(s[:i]))
+				return fmt.Sprintf("text after the number; write %s, and give its unit with Options.Units", strings.TrimSpace(s[:i]))
 			}
 			break
 		}

@@ -88,7 +88,7 @@ func (rd *reader) rowsUsable() error {
 	for k, bad := range rd.bad {
 		if kind(k) != kindOther && 2*rd.badRows[k] > rd.report.Rows {
 			p := bad.first[0]
-			p.Message += fmt.Sprintf(" (%d of %d rows are so: say what the units are with --units)", rd.badRows[k], rd.report.Rows)
+			p.Message += fmt.Sprintf(" (%d of %d rows are so: say what the units are with Options.Units)", rd.badRows[k], rd.report.Rows)
 			all.add(p)
 			wrongUnit = true
 			continue
@@ -135,10 +135,10 @@ func (rd *reader) checkUsual(ops []op, bad *problems) {
 			message = fmt.Sprintf("the typical time of %v is far from that of other stages, %v", o.time, other)
 		}
 		if message != "" {
-			message += ": are units ms and mJ? say so with --units time=ms,energy=mJ, or time=s,energy=J if they are right"
+			message += ": are units ms and mJ? say so with Options.Units time=ms,energy=mJ, or time=s,energy=J if they are right"
 		} else if rd.opt.Units.Energy == "" && o.power < oddPower {
 			f = fieldEnergy
-			message = fmt.Sprintf("the typical power of %s is little for a GPU at work: is the unit kJ? say so with --units energy=kJ, or energy=J if it is right", watts(o.power))
+			message = fmt.Sprintf("the typical power of %s is little for a GPU at work: is the unit kJ? say so with Options.Units energy=kJ, or energy=J if it is right", watts(o.power))
 		}
 		if message == "" {
 			continue

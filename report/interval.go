@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 
 	"github.com/perseus-energy/perseus/characterize"
 	"github.com/perseus-energy/perseus/dag"
@@ -31,6 +32,15 @@ type Resampling struct {
 	Seed  uint64
 }
 
+// OptionError reports a Resampling that makes no sense.
+type OptionError struct {
+	// Option is "level" or "resamples", Value what was asked and Reason what is
+	// expected.
+	Option, Value, Reason string
+}
+
+func (e *OptionError) Error() string { return fmt.Sprintf("%s %s: %s", e.Option, e.Value, e.Reason) }
+
 // maxResamples bounds the work of Intervals.
 const maxResamples = 1_000_000
 
@@ -49,10 +59,10 @@ func ProfileOptions(h *frontierfile.Header) (profile.Options, error) {
 // the plan that would be made of another profile. O(resamples · (rows + ops)).
 func Intervals(f *frontierfile.File, p *profile.Profile, r Resampling) ([]Interval, error) {
 	if !(r.Level > 0 && r.Level < 1) {
-		return nil, fmt.Errorf("--level %g: expected over 0 and below 100 percent", 100*r.Level)
+		return nil, &OptionError{"level", strconv.FormatFloat(100*r.Level, 'g', -1, 64), "expected over 0 and below 100 percent"}
 	}
 	if r.Resamples < 1 || r.Resamples > maxResamples {
-		return nil, fmt.Errorf("--resamples %d: expected 1 to %d", r.Resamples, maxResamples)
+		return nil, &OptionError{"resamples", strconv.Itoa(r.Resamples), fmt.Sprintf("expected 1 to %d", maxResamples)}
 	}
 	if f.Header.Graph != nil {
 		return nil, errors.New("a graph was not measured: it has no profile whose repeats could differ")

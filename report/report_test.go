@@ -219,11 +219,11 @@ func TestIntervalErrors(t *testing.T) {
 	f, p := small(t, 2, 2, 0)
 	other := profile.Synthetic(profile.SyntheticConfig{Stages: 2, Seed: 9})
 	for want, r := range map[string]Resampling{
-		"--level 0":      {Resamples: 10},
-		"--level 100":    {Resamples: 10, Level: 1},
-		"--level NaN":    {Resamples: 10, Level: math.NaN()},
-		"--resamples 0":  {Level: 0.9},
-		"--resamples -1": {Resamples: -1, Level: 0.9},
+		"level 0":      {Resamples: 10},
+		"level 100":    {Resamples: 10, Level: 1},
+		"level NaN":    {Resamples: 10, Level: math.NaN()},
+		"resamples 0":  {Level: 0.9},
+		"resamples -1": {Resamples: -1, Level: 0.9},
 	} {
 		if _, err := Intervals(f, p, r); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

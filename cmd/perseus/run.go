@@ -151,10 +151,10 @@ func (w *world) fail(err error) int {
 		fmt.Fprintf(w.stderr, "perseus: %v\nRun %q for help.\n", err, usageOf(usage.Context))
 		return statusBadInput
 	case errors.As(err, &bad):
-		fmt.Fprintf(w.stderr, "perseus: %v\n", err)
+		fmt.Fprintf(w.stderr, "perseus: %s\n", inFlags(err))
 		return statusBadInput
 	}
-	fmt.Fprintf(w.stderr, "perseus: %v\n", err)
+	fmt.Fprintf(w.stderr, "perseus: %s\n", inFlags(err))
 	return statusFailed
 }
 

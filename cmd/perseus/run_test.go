@@ -151,7 +151,7 @@ func TestWrongFlags(t *testing.T) {
 		{"plan F.json --power 0", "--power 0W: expected a power over 0W"},
 		{"plan F.json --fastest --margin 101%", "--margin 101%: expected 0% to 100%"},
 		{"plan F.json --fastest --effort most", "expected fast, normal or best"},
-		{"plan F.json --fastest --margin 1% --effort fast", "--effort normal or best"},
+		{"plan F.json --fastest --margin 1% --effort fast", "--effort fast: takes a point of the file as it is, which has no margin; normal and best can have one"},
 		{"verify F.json", "--profile is missing"},
 		{"verify - --profile -", "cannot both be standard input"},
 		{"schedules show", `expected "<name>"`},
