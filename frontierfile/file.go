@@ -17,23 +17,17 @@ type Nanojoules int64
 // Joules returns e in joules, for display and measuring only.
 func (e Nanojoules) Joules() float64 { return float64(e) / 1e9 }
 
+// AppendDecimal appends joules, as JSON and CSV have them.
+func (e Nanojoules) AppendDecimal(b []byte) []byte { return unit.AppendDecimal(b, int64(e), 9) }
+
 // String returns the exact decimal with its unit, as in "6160.4J".
-func (e Nanojoules) String() string { return string(appendDecimal(nil, int64(e), 9)) + "J" }
+func (e Nanojoules) String() string { return string(e.AppendDecimal(nil)) + "J" }
 
 // MarshalJSON writes joules as an exact decimal number.
-func (e Nanojoules) MarshalJSON() ([]byte, error) { return appendDecimal(nil, int64(e), 9), nil }
+func (e Nanojoules) MarshalJSON() ([]byte, error) { return e.AppendDecimal(nil), nil }
 
-// Ratio is a fraction in parts per thousand million: 0.001 is 1,000,000.
-type Ratio int64
-
-// Float returns r as a fraction, for display only.
-func (r Ratio) Float() float64 { return float64(r) / 1e9 }
-
-// String returns the exact decimal, as in "0.000827".
-func (r Ratio) String() string { return string(appendDecimal(nil, int64(r), 9)) }
-
-// MarshalJSON writes the exact decimal.
-func (r Ratio) MarshalJSON() ([]byte, error) { return appendDecimal(nil, int64(r), 9), nil }
+// Ratio is a share or a factor.
+type Ratio = unit.Ratio
 
 // Header says what a frontier was computed from, and its landmarks.
 type Header struct {

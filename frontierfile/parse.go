@@ -287,7 +287,7 @@ func (p *parser) decimal(digits int, least, most int64) int64 {
 		}
 	}
 	if v < least || v > most {
-		p.failValue(at, "%s is outside %s … %s", text, appendDecimal(nil, least, digits), appendDecimal(nil, most, digits))
+		p.failValue(at, "%s is outside %s … %s", text, unit.AppendDecimal(nil, least, digits), unit.AppendDecimal(nil, most, digits))
 		return 0
 	}
 	return v

@@ -83,7 +83,7 @@ type Cap struct {
 type Factors struct{ Time, Energy Ratio }
 
 // One is the factor 1.
-const One Ratio = 1_000_000_000
+const One = unit.One
 
 // OpFactors are those of one op.
 type OpFactors struct {

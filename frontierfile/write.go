@@ -105,7 +105,7 @@ func (o *output) header(h *Header) {
 
 func (o *output) curve(c *Curve) {
 	b := fmt.Appendf(o.buf[:0], "\n{\"stage\":%d,\"instruction\":%s,\"blocking_power_w\":", c.Stage, quote(c.Instruction))
-	b = appendDecimal(b, int64(c.BlockingPower), 6)
+	b = c.BlockingPower.AppendDecimal(b)
 	if c.Instruction == overlap {
 		b = fmt.Appendf(b, ",\"second_stage\":%d", c.SecondStage)
 	}
@@ -132,27 +132,27 @@ func (o *output) curve(c *Curve) {
 
 func appendOption(b []byte, option dag.Option) []byte {
 	b = fmt.Appendf(b, `{"knobs":{"clock_mhz":%d},"time_s":`, option.Knobs.ClockMHz)
-	b = appendDecimal(b, int64(option.Time), 9)
+	b = option.Time.AppendDecimal(b)
 	b = append(b, `,"energy_j":`...)
-	b = appendDecimal(b, int64(option.Energy), 12)
+	b = option.Energy.AppendDecimal(b)
 	return append(b, '}')
 }
 
 func (o *output) point(p *Point, e encoded) {
 	b := append(o.buf[:0], "\n{\"time_s\":"...)
-	b = appendDecimal(b, int64(p.Time), 9)
+	b = p.Time.AppendDecimal(b)
 	b = append(b, `,"relaxed_time_s":`...)
-	b = appendDecimal(b, int64(p.RelaxedTime), 9)
+	b = p.RelaxedTime.AppendDecimal(b)
 	b = append(b, `,"energy_j":`...)
-	b = appendDecimal(b, int64(p.Energy), 9)
+	b = p.Energy.AppendDecimal(b)
 	b = append(b, `,"effective_energy_j":`...)
-	b = appendDecimal(b, int64(p.Effective), 9)
+	b = p.Effective.AppendDecimal(b)
 	b = append(b, `,"bound_j":`...)
-	b = appendDecimal(b, int64(p.Bound), 9)
+	b = p.Bound.AppendDecimal(b)
 	b = append(b, `,"gap":`...)
-	b = appendDecimal(b, int64(p.Gap), 9)
+	b = p.Gap.AppendDecimal(b)
 	b = append(b, `,"price_w":`...)
-	b = appendDecimal(b, int64(p.Price), 6)
+	b = p.Price.AppendDecimal(b)
 	b = append(b, `,"knobs":`...)
 	o.write(b)
 	o.write(e.knobs)

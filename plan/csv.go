@@ -26,11 +26,11 @@ func (p *Plan) WriteCSV(w io.Writer) error {
 			line = append(line, ',')
 			line = strconv.AppendInt(line, int64(o.Knobs.ClockMHz), 10)
 			line = append(line, ',')
-			line = append(line, decimal(o.Start)...)
+			line = o.Start.AppendDecimal(line)
 			line = append(line, ',')
-			line = append(line, decimal(o.Time)...)
+			line = o.Time.AppendDecimal(line)
 			line = append(line, ',')
-			line = append(line, decimal(o.Energy)...)
+			line = o.Energy.AppendDecimal(line)
 			line = append(line, '\n')
 			_, _ = out.Write(line)
 		}
@@ -45,10 +45,4 @@ func quoted(s string) string {
 		return s
 	}
 	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
-}
-
-// decimal returns a quantity as an exact decimal number without its unit.
-func decimal(v interface{ MarshalJSON() ([]byte, error) }) []byte {
-	b, _ := v.MarshalJSON() // the units' never fail
-	return b
 }

@@ -75,8 +75,8 @@ func (p *Plan) WriteGPUCSV(w io.Writer) error {
 			}
 			line = append(append(line, quoted(o.Instruction)...), ',')
 			line = append(strconv.AppendInt(line, int64(o.Knobs.ClockMHz), 10), ',')
-			line = append(append(line, decimal(o.Start)...), ',')
-			line = append(append(line, decimal(o.Time)...), '\n')
+			line = append(o.Start.AppendDecimal(line), ',')
+			line = append(o.Time.AppendDecimal(line), '\n')
 			_, _ = out.Write(line)
 		}
 	}

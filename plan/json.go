@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"strconv"
 
 	"github.com/perseus-energy/perseus/dag"
 	"github.com/perseus-energy/perseus/frontierfile"
@@ -80,7 +81,7 @@ func (p *Plan) WriteJSON(w io.Writer) error {
 	_, _ = out.WriteString(",\n  \"ranks\": [")
 	for rank, ops := range p.Ranks {
 		_, _ = out.WriteString(separator(rank) + "\n    {\"rank\": ")
-		_, _ = out.Write(decimal(unit.Time(rank) * unit.Second))
+		_, _ = out.WriteString(strconv.Itoa(rank))
 		if gpus := p.globalRanks(rank); gpus != nil {
 			text, err := json.Marshal(gpus)
 			if err != nil {

@@ -94,7 +94,7 @@ func (m *maker) fromFile() error {
 	case WithinTime:
 		t.limit = m.request.Time
 	case Slowdown, Straggler:
-		t.limit = m.request.Factor.of(h.TMin)
+		t.limit = times(m.request.Factor, h.TMin)
 	}
 	at := m.best(t.limit)
 	if at < 0 {
@@ -290,7 +290,7 @@ func (m *maker) plan() *Plan {
 	top := p.Evaluate(m.start, func(op int32) dag.Option { return p.Curve(op).Top })
 	n.WaitTime, n.BaselineTime = m.cost.Time, top.Time
 	if m.request.Goal == Straggler {
-		straggler := m.request.Factor.of(h.TMin)
+		straggler := times(m.request.Factor, h.TMin)
 		n.WaitTime, n.BaselineTime = max(n.WaitTime, straggler), max(n.BaselineTime, straggler)
 	}
 	waiting := m.cost.Effective.Add(unit.Product(p.BlockingPower, n.WaitTime))

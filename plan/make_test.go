@@ -24,7 +24,7 @@ func drawRequest(t *rapid.T, f *frontierfile.File) Request {
 	factor := Ratio(rapid.Int64Range(int64(One), 3*int64(One)).Draw(t, "factor"))
 	switch r.Goal {
 	case WithinTime:
-		r.Time = factor.of(h.TMin) - h.TMin/4
+		r.Time = times(factor, h.TMin) - h.TMin/4
 	case Slowdown, Straggler:
 		r.Factor = factor
 	case AveragePower:
@@ -113,7 +113,7 @@ func checkGoal(t rapid.TB, f *frontierfile.File, p *Plan) {
 	case WithinTime:
 		limit = r.Time
 	case Slowdown, Straggler:
-		limit = r.Factor.of(h.TMin)
+		limit = times(r.Factor, h.TMin)
 	}
 	if feasible := limit >= h.TMin; r.Goal != AveragePower && p.Feasible != feasible {
 		t.Fatalf("%+v: feasible %v, want %v: %s", r, p.Feasible, feasible, p.Note)
@@ -130,7 +130,7 @@ func checkGoal(t rapid.TB, f *frontierfile.File, p *Plan) {
 	if p.Time > limit {
 		t.Fatalf("%+v: takes %v, over %v", r, p.Time, limit)
 	}
-	if r.Goal == Straggler && p.WaitTime != max(p.Time, r.Factor.of(h.TMin)) || r.Goal != Straggler && p.WaitTime != p.Time {
+	if r.Goal == Straggler && p.WaitTime != max(p.Time, times(r.Factor, h.TMin)) || r.Goal != Straggler && p.WaitTime != p.Time {
 		t.Fatalf("%+v: waits until %v", r, p.WaitTime)
 	}
 	if want := max(h.MaxClockTime, p.WaitTime); r.Goal == Straggler && p.BaselineTime != want || r.Goal != Straggler && p.BaselineTime != h.MaxClockTime {

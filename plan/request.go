@@ -2,8 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/perseus-energy/perseus/round"
 	"github.com/perseus-energy/perseus/unit"
@@ -105,46 +103,20 @@ func (r Request) Check() error {
 	return nil
 }
 
-// Ratio is an exact number in parts per billion: a factor or a share.
-type Ratio int64
+// Ratio is a factor or a share.
+type Ratio = unit.Ratio
 
 // One is the ratio 1.
-const One Ratio = 1e9
+const One = unit.One
 
-// ParseRatio returns a ratio from "1.2", "120%" or "0.5 %", rounded to the
-// nearest part per billion.
-func ParseRatio(s string) (Ratio, error) {
-	number, digits := strings.TrimSpace(s), 9
-	if p, ok := strings.CutSuffix(number, "%"); ok {
-		number, digits = strings.TrimSpace(p), 7
-	}
-	v, _, err := unit.ParseDecimal(number, digits, unit.Nearest)
-	return Ratio(v), err
-}
+// ParseRatio is unit.ParseRatio.
+func ParseRatio(s string) (Ratio, error) { return unit.ParseRatio(s) }
 
-// String returns the exact decimal, as in "1.2".
-func (r Ratio) String() string { return strings.TrimSuffix(unit.Time(r).String(), "s") }
-
-// Percent returns the exact percentage, as in "0.5%".
-func (r Ratio) Percent() string {
-	const percent = One / 100
-	if r%percent == 0 || r > maxRatio || r < -maxRatio {
-		return strconv.FormatInt(int64(r/percent), 10) + "%"
-	}
-	return strings.TrimSuffix(unit.Time(r*100).String(), "s") + "%"
-}
-
-// MarshalJSON writes the exact decimal.
-func (r Ratio) MarshalJSON() ([]byte, error) { return unit.Time(r).MarshalJSON() }
-
-// UnmarshalJSON reads a decimal of at most nine decimals.
-func (r *Ratio) UnmarshalJSON(b []byte) error { return (*unit.Time)(r).UnmarshalJSON(b) }
-
-// of returns r·t, rounded down so that nothing is later than asked.
-func (r Ratio) of(t unit.Time) unit.Time {
-	v, ok := unit.Product(unit.Power(r), t).DivInt(int64(One), unit.Down)
+// times returns r·t, rounded down so that nothing is later than asked.
+func times(r Ratio, t unit.Time) unit.Time {
+	v, ok := unit.Scale(t, r, unit.Down)
 	if !ok {
 		return unit.MaxMakespan
 	}
-	return min(unit.Time(v), unit.MaxMakespan)
+	return min(v, unit.MaxMakespan)
 }

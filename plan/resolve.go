@@ -64,7 +64,7 @@ func (s *solver) target(r Request) target {
 	case WithinTime:
 		asked = r.Time
 	default:
-		asked = r.Factor.of(c.tMin)
+		asked = times(r.Factor, c.tMin)
 	}
 	switch {
 	case asked < c.tMin:
@@ -112,8 +112,8 @@ func (s *solver) averagePower(r Request, gap frontierfile.Ratio) (*solved, error
 		}
 		return plan, err
 	}
-	below, _ := unit.Product(r.Power, unit.Time(gap)).DivInt(int64(One), unit.Up)
-	aim := r.Power - unit.Power(below)
+	below, _ := unit.Scale(r.Power, gap, unit.Up)
+	aim := r.Power - below
 	if aimed, ok := s.curve.averagePower(aim); ok {
 		t = aimed
 	}
@@ -155,8 +155,8 @@ func reserve(p *dag.Problem, blocking []unit.Power, margin Ratio) (*dag.Problem,
 		options := make([]dag.Option, len(p.Curves[i].Options))
 		for k, o := range p.Curves[i].Options {
 			if k < len(options)-1 {
-				more, _ := unit.Product(unit.Power(margin), o.Time).DivInt(int64(One), unit.Up) // at most o.Time
-				o.Time += unit.Time(more)
+				more, _ := unit.Scale(o.Time, margin, unit.Up) // at most o.Time
+				o.Time += more
 			}
 			// So that NewCurve finds the effective energy that the option has.
 			o.Energy = o.Effective - dag.Effective(0, blocking[i], o.Time)

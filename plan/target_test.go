@@ -71,31 +71,11 @@ func TestTargets(t *testing.T) {
 	})
 }
 
-func TestRatio(t *testing.T) {
-	for text, want := range map[string]Ratio{
-		"1": One, "1.2": 12 * One / 10, "120%": 12 * One / 10, "0.5%": One / 200, " 0.5 % ": One / 200,
-		"1e0": One, "-0.1": -One / 10, "0.0000000004": 0, "0.0000000005": 1,
-	} {
-		if got, err := ParseRatio(text); err != nil || got != want {
-			t.Errorf("%q: got %v, %v, want %v", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "%", "1,2", "nan", "inf", "1.2x", "0x1", "1e400", "99999999999999999999"} {
-		if got, err := ParseRatio(text); err == nil {
-			t.Errorf("%q: got %v, want an error", text, got)
-		}
-	}
-	for ratio, want := range map[Ratio]string{
-		0: "0%", One: "100%", One / 200: "0.5%", 1: "0.0000001%", -One / 200: "-0.5%", 1 << 62: "461168601842%",
-	} {
-		if got := ratio.Percent(); got != want {
-			t.Errorf("%d: got %s, want %s", ratio, got, want)
-		}
-	}
-	if got := (3 * One / 2).of(3); got != 4 { // 4.5: never later than asked
+func TestTimes(t *testing.T) {
+	if got := times(3*One/2, 3); got != 4 { // 4.5: never later than asked
 		t.Errorf("1.5 of 3 ns is %v", got)
 	}
-	if got := Ratio(1 << 62).of(unit.MaxMakespan); got != unit.MaxMakespan {
+	if got := times(1<<62, unit.MaxMakespan); got != unit.MaxMakespan {
 		t.Errorf("the greatest ratio of the greatest time is %v", got)
 	}
 }

@@ -29,10 +29,8 @@ func (p *Profile) WriteCSV(w io.Writer) error {
 		line = append(strconv.AppendInt(line, int64(r.stage), 10), ',')
 		line = append(append(line, p.instructions[r.instruction]...), ',')
 		line = append(strconv.AppendInt(line, int64(r.clock), 10), ',')
-		time, _ := r.time.MarshalJSON() // exact decimals; never fail
-		energy, _ := r.energy.MarshalJSON()
-		line = append(append(line, time...), ',')
-		line = append(append(line, energy...), '\n')
+		line = append(r.time.AppendDecimal(line), ',')
+		line = append(r.energy.AppendDecimal(line), '\n')
 		b.Write(line)
 	}
 	return b.Flush()

@@ -28,18 +28,17 @@ func Title(f *frontierfile.File) string {
 func WriteCSV(w io.Writer, f *frontierfile.File) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintln(b, "time_s,relaxed_time_s,energy_j,effective_energy_j,bound_j,gap,price_w")
+	var line []byte
 	for i := range f.Points {
 		p := &f.Points[i]
-		fmt.Fprintf(b, "%s,%s,%s,%s,%s,%s,%s\n", number(p.Time), number(p.RelaxedTime), number(p.Energy),
-			number(p.Effective), number(p.Bound), number(p.Gap), number(p.Price))
+		line = line[:0]
+		for _, v := range [...]interface{ AppendDecimal([]byte) []byte }{p.Time, p.RelaxedTime, p.Energy, p.Effective, p.Bound, p.Gap, p.Price} {
+			line = append(v.AppendDecimal(line), ',')
+		}
+		line[len(line)-1] = '\n'
+		_, _ = b.Write(line) // Flush reports
 	}
 	return b.Flush()
-}
-
-// number returns an exact decimal without its unit.
-func number(v json.Marshaler) string {
-	b, _ := v.MarshalJSON() // those of quantities never fail
-	return string(b)
 }
 
 type summaryJSON struct {

@@ -1,6 +1,6 @@
 // Package unit holds the integer quantities that every other package computes
-// with: time in nanoseconds, power in microwatts, energy in picojoules, and
-// 128-bit femtojoules for sums and products.
+// with: time in nanoseconds, power in microwatts, energy in picojoules, ratios in
+// parts per thousand million, and 128-bit femtojoules for sums and products.
 //
 // Integers make results reproducible to the last digit on any machine. Their
 // ranges are wide but not endless; the Max constants say how wide, and the
@@ -64,51 +64,44 @@ func (p Power) Watts() float64 { return float64(p) / 1e6 }
 func (e Energy) Joules() float64 { return float64(e) / 1e12 }
 
 // String returns the exact decimal with its unit, as in "2.9s".
-func (t Time) String() string { return formatDecimal(int64(t), 9) + "s" }
+func (t Time) String() string { return string(t.AppendDecimal(nil)) + "s" }
 
 // String returns the exact decimal with its unit, as in "83.64W".
-func (p Power) String() string { return formatDecimal(int64(p), 6) + "W" }
+func (p Power) String() string { return string(p.AppendDecimal(nil)) + "W" }
 
 // String returns the exact decimal with its unit, as in "23.805472J".
-func (e Energy) String() string { return formatDecimal(int64(e), 12) + "J" }
+func (e Energy) String() string { return string(e.AppendDecimal(nil)) + "J" }
 
 // MarshalJSON writes seconds as an exact decimal number.
-func (t Time) MarshalJSON() ([]byte, error) { return []byte(formatDecimal(int64(t), 9)), nil }
+func (t Time) MarshalJSON() ([]byte, error) { return t.AppendDecimal(nil), nil }
 
 // MarshalJSON writes watts as an exact decimal number.
-func (p Power) MarshalJSON() ([]byte, error) { return []byte(formatDecimal(int64(p), 6)), nil }
+func (p Power) MarshalJSON() ([]byte, error) { return p.AppendDecimal(nil), nil }
 
 // MarshalJSON writes joules as an exact decimal number.
-func (e Energy) MarshalJSON() ([]byte, error) { return []byte(formatDecimal(int64(e), 12)), nil }
+func (e Energy) MarshalJSON() ([]byte, error) { return e.AppendDecimal(nil), nil }
 
 // UnmarshalJSON reads a decimal number of seconds; more than nine decimals are
 // an error, so that what is read is what was written.
-func (t *Time) UnmarshalJSON(b []byte) error {
-	v, err := parseExact(string(b), 9)
-	*t = Time(v)
-	return err
-}
+func (t *Time) UnmarshalJSON(b []byte) error { return unmarshal(t, b, 9) }
 
 // UnmarshalJSON reads a decimal number of watts of at most six decimals.
-func (p *Power) UnmarshalJSON(b []byte) error {
-	v, err := parseExact(string(b), 6)
-	*p = Power(v)
-	return err
-}
+func (p *Power) UnmarshalJSON(b []byte) error { return unmarshal(p, b, 6) }
 
 // UnmarshalJSON reads a decimal number of joules of at most twelve decimals.
-func (e *Energy) UnmarshalJSON(b []byte) error {
-	v, err := parseExact(string(b), 12)
-	*e = Energy(v)
-	return err
-}
+func (e *Energy) UnmarshalJSON(b []byte) error { return unmarshal(e, b, 12) }
 
-func parseExact(s string, digits int) (int64, error) {
-	v, exact, err := ParseDecimal(s, digits, Nearest)
-	if err == nil && !exact {
-		err = fmt.Errorf("%s has more than %d decimals", s, digits)
+// unmarshal sets v to a decimal; on an error it stays as it was.
+func unmarshal[T ~int64](v *T, b []byte, digits int) error {
+	n, exact, err := ParseDecimal(string(b), digits, Nearest)
+	switch {
+	case err != nil:
+		return err
+	case !exact:
+		return fmt.Errorf("%s has more than %d decimals", b, digits)
 	}
-	return v, err
+	*v = T(n)
+	return nil
 }
 
 // Rounding says where a decimal goes that lies between two integers.
@@ -234,22 +227,4 @@ func parseSuffixed[T ~int64](s string, r Rounding, suffixes []suffix) (T, error)
 		}
 	}
 	return 0, fmt.Errorf("%q: %w", s, ErrSyntax)
-}
-
-// formatDecimal returns v / 10^digits without trailing zeros.
-func formatDecimal(v int64, digits int) string {
-	sign := ""
-	u := uint64(v)
-	if v < 0 {
-		sign, u = "-", -u
-	}
-	s := strconv.FormatUint(u, 10)
-	if len(s) <= digits {
-		s = strings.Repeat("0", digits-len(s)+1) + s
-	}
-	whole, fraction := s[:len(s)-digits], strings.TrimRight(s[len(s)-digits:], "0")
-	if fraction == "" {
-		return sign + whole
-	}
-	return sign + whole + "." + fraction
 }

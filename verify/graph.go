@@ -116,7 +116,7 @@ func (f *graphFile) ops(h *frontierfile.Header, resource map[string]int) (keys [
 		op := &f.Ops[n.old]
 		number[op.Name] = int32(i)
 		said := h.Graph.Ops[i]
-		k := frontierfile.Key{Stage: 1, Instruction: op.Name, Factors: frontierfile.Factors{Time: frontierfile.One, Energy: frontierfile.One}}
+		k := frontierfile.Key{Stage: 1, Instruction: op.Name, Factors: frontierfile.Factors{Time: unit.One, Energy: unit.One}}
 		curve := ""
 		if op.Curve != nil {
 			curve = *op.Curve

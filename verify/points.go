@@ -218,7 +218,7 @@ func (c *checker) certificate(flow []unit.Power) (base unit.Energy128, price uni
 func (c *checker) costs() error {
 	points, blocking := c.file.Points, c.problem.BlockingPower
 	leastEnergy := c.file.Header.TMax
-	var lines frontierfile.Ratio
+	var lines unit.Ratio
 	if c.file.Header.LineGap != 0 {
 		lines = 1 // at least, if the points are not all there are
 	}
@@ -275,14 +275,14 @@ func (c *checker) costs() error {
 
 // gap returns energy/bound − 1 to the nearest part per thousand million, halves
 // up; 0 where the bound is not positive.
-func gap(energy, bound frontierfile.Nanojoules) frontierfile.Ratio {
+func gap(energy, bound frontierfile.Nanojoules) unit.Ratio {
 	if bound <= 0 {
 		return 0
 	}
 	twice := big.NewInt(int64(energy - bound))
 	twice.Mul(twice, big.NewInt(2e9)).Add(twice, big.NewInt(int64(bound)))
 	twice.Div(twice, big.NewInt(2)).Div(twice, big.NewInt(int64(bound)))
-	return frontierfile.Ratio(twice.Int64())
+	return unit.Ratio(twice.Int64())
 }
 
 // lineGap returns how far the line between two neighbouring points, each as high
@@ -292,14 +292,14 @@ func gap(energy, bound frontierfile.Nanojoules) frontierfile.Ratio {
 // Line and certificates are straight, so that is at an end or where the
 // certificates are equally high: at the time x for which
 // (f.base − s.base) = (f.price − s.price)·x.
-func lineGap(fast, slow unit.Time, f, s proof, blocking unit.Power) frontierfile.Ratio {
+func lineGap(fast, slow unit.Time, f, s proof, blocking unit.Power) unit.Ratio {
 	number := func(v int64) *big.Rat { return new(big.Rat).SetInt64(v) }
 	energy := func(e unit.Energy128) *big.Rat { return new(big.Rat).SetInt(wide(e)) }
 	proved := func(p proof, t *big.Rat) *big.Rat {
 		v := new(big.Rat).Mul(number(int64(blocking-p.price)), t)
 		return v.Add(v, energy(p.base))
 	}
-	most := frontierfile.Ratio(0)
+	most := unit.Ratio(0)
 	above := func(t *big.Rat, p proof) {
 		share := new(big.Rat).Sub(t, number(int64(fast)))
 		share.Quo(share, number(int64(slow-fast)))
@@ -323,7 +323,7 @@ func lineGap(fast, slow unit.Time, f, s proof, blocking unit.Power) frontierfile
 }
 
 // fractionUp returns a/b − 1, rounded up; 1 where that is more, or b not positive.
-func fractionUp(a, b *big.Rat) frontierfile.Ratio {
+func fractionUp(a, b *big.Rat) unit.Ratio {
 	const one = 1_000_000_000
 	if b.Sign() <= 0 {
 		return one
@@ -335,7 +335,7 @@ func fractionUp(a, b *big.Rat) frontierfile.Ratio {
 	if !up.IsInt64() {
 		return one
 	}
-	return frontierfile.Ratio(min(up.Int64(), one))
+	return unit.Ratio(min(up.Int64(), one))
 }
 
 // wide returns e in femtojoules.

@@ -13,7 +13,7 @@ import (
 // key returns what tells apart the options of the order's ops: the rules of
 // docs/format.md, "Option table".
 func (o *order) key(h *frontierfile.Header, x op) frontierfile.Key {
-	k := frontierfile.Key{Stage: x.stage, Instruction: x.instruction, Factors: frontierfile.Factors{Time: frontierfile.One, Energy: frontierfile.One}}
+	k := frontierfile.Key{Stage: x.stage, Instruction: x.instruction, Factors: frontierfile.Factors{Time: unit.One, Energy: unit.One}}
 	if x.rank < 0 {
 		return k // a transfer
 	}
@@ -126,7 +126,7 @@ func optionsOf(h *frontierfile.Header, k frontierfile.Key, m *measurements) ([]d
 		if k.CapMHz > 0 && o.Knobs.ClockMHz > k.CapMHz {
 			continue
 		}
-		o, err := times(o, int64(k.Factors.Time), int64(k.Factors.Energy))
+		o, err := times(o, k.Factors.Time, k.Factors.Energy)
 		if err != nil {
 			return nil, err
 		}
@@ -213,16 +213,16 @@ func deriveFrom(k frontierfile.Key, sum string, m *measurements) (total []dag.Op
 
 // factored returns the two parts of a term, as of "backward*0.5"; a factor that is
 // not there is One.
-func factored(term string) (instruction string, factor int64, err error) {
+func factored(term string) (instruction string, factor unit.Ratio, err error) {
 	instruction, text, ok := strings.Cut(term, "*")
 	if !ok {
-		return instruction, int64(frontierfile.One), nil
+		return instruction, unit.One, nil
 	}
-	factor, exact, err := unit.ParseDecimal(text, 9, unit.Nearest)
-	if err != nil || !exact || factor < 0 || factor > 1000*int64(frontierfile.One) {
+	v, exact, err := unit.ParseDecimal(text, 9, unit.Nearest)
+	if err != nil || !exact || v < 0 || unit.Ratio(v) > 1000*unit.One {
 		return "", 0, fmt.Errorf("%q is no factor", text)
 	}
-	return instruction, factor, nil
+	return instruction, unit.Ratio(v), nil
 }
 
 // sums returns the options of two ops one after the other, at the clocks that both
@@ -246,13 +246,13 @@ func sums(a, b []dag.Option) (both []dag.Option, err error) {
 
 // times returns an option times factors: its time rounded up, its energy to the
 // nearest.
-func times(o dag.Option, time, energy int64) (dag.Option, error) {
-	t, ok1 := unit.Product(unit.Power(time), o.Time).DivInt(int64(frontierfile.One), unit.Up)
-	e, ok2 := unit.Product(unit.Power(energy), unit.Time(o.Energy)).DivInt(int64(frontierfile.One), unit.Nearest)
-	if !ok1 || !ok2 || unit.Time(t) > unit.MaxOpTime || unit.Energy(e) > unit.MaxOpEnergy {
+func times(o dag.Option, time, energy unit.Ratio) (dag.Option, error) {
+	t, ok1 := unit.Scale(o.Time, time, unit.Up)
+	e, ok2 := unit.Scale(o.Energy, energy, unit.Nearest)
+	if !ok1 || !ok2 || t > unit.MaxOpTime || e > unit.MaxOpEnergy {
 		return o, fmt.Errorf("%v, %v: out of range with its factors", o.Time, o.Energy)
 	}
-	o.Time, o.Energy = unit.Time(t), unit.Energy(e)
+	o.Time, o.Energy = t, e
 	return o, nil
 }
 

@@ -55,7 +55,7 @@ type Report struct {
 	Measured, Useful int
 	// GapAtTMin is the gap of the fastest point, LargestGap the largest of all, at
 	// the point with the index LargestGapAt.
-	GapAtTMin, LargestGap frontierfile.Ratio
+	GapAtTMin, LargestGap unit.Ratio
 	LargestGapAt          int
 	// Inexact is by how much any point's relaxed energy may differ from the least
 	// there is, for prices are rounded.
@@ -100,7 +100,7 @@ func (r *Report) Lines() []string {
 		h.TMin, h.TMax, r.Inexact.Joules(), percent(h.LineGap)))
 }
 
-func percent(r frontierfile.Ratio) string { return fmt.Sprintf("%.4f %%", r.Float()*100) }
+func percent(r unit.Ratio) string { return fmt.Sprintf("%.4f %%", r.Float()*100) }
 
 // Read checks the file in r, called name in errors, as File does. A value that no
 // frontier has is a *Violation as well; text that is not a frontier file is an
