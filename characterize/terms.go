@@ -198,7 +198,7 @@ func (j *Job) options(k frontierfile.Key, rules []derive.Rule) ([]dag.Option, er
 		}
 	}
 	for i := range options {
-		if options[i], err = derive.Scale(options[i], int64(k.Factors.Time), int64(k.Factors.Energy)); err != nil {
+		if options[i], err = derive.Scale(options[i], k.Factors.Time, k.Factors.Energy); err != nil {
 			return nil, fmt.Errorf("%v: %w", k, err)
 		}
 	}

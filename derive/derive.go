@@ -17,7 +17,6 @@
 package derive
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,13 +28,9 @@ import (
 	"github.com/perseus-energy/perseus/unit"
 )
 
-// One is the factor 1: factors have 9 decimals.
-const One = 1_000_000_000
-
 // Term is a share of a measured instruction.
 type Term struct {
-	// Factor is in parts per thousand million.
-	Factor      int64
+	Factor      unit.Ratio
 	Instruction string
 }
 
@@ -156,7 +151,7 @@ func ParseRule(text string) (Rule, error) {
 		r.Stage = int(v)
 	}
 	for part := range strings.SplitSeq(sum, "+") {
-		t := Term{Factor: One}
+		t := Term{Factor: unit.One}
 		named, factored := false, false
 		for side := range strings.SplitSeq(part, "*") {
 			side = strings.TrimSpace(side)
@@ -188,20 +183,20 @@ func ParseRule(text string) (Rule, error) {
 }
 
 // maxFactor bounds factors.
-const maxFactor = 1000 * One
+const maxFactor = 1000 * unit.One
 
-// ParseFactor returns a factor as in "1.25", in parts per thousand million.
-func ParseFactor(s string) (int64, error) {
+// ParseFactor returns a factor as in "1.25".
+func ParseFactor(s string) (unit.Ratio, error) {
 	v, exact, err := unit.ParseDecimal(s, 9, unit.Nearest)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("factor %w", err)
 	case !exact:
 		return 0, errors.New("a factor has at most 9 decimals")
-	case v < 1 || v > maxFactor:
+	case v < 1 || unit.Ratio(v) > maxFactor:
 		return 0, errors.New("a factor is above 0 and at most 1000")
 	}
-	return v, nil
+	return unit.Ratio(v), nil
 }
 
 // valid says whether s is an instruction's name, as profiles have them.
@@ -228,17 +223,11 @@ func (r Rule) String() string {
 	for i, t := range r.Terms {
 		b.WriteByte("=+"[min(i, 1)])
 		b.WriteString(t.Instruction)
-		if t.Factor != One {
-			b.WriteString("*" + FormatFactor(t.Factor))
+		if t.Factor != unit.One {
+			b.WriteString("*" + t.Factor.String())
 		}
 	}
 	return b.String()
-}
-
-// FormatFactor returns a factor as ParseFactor reads it.
-func FormatFactor(v int64) string {
-	s := fmt.Sprintf("%d.%09d", v/One, v%One)
-	return strings.TrimRight(strings.TrimRight(s, "0"), ".")
 }
 
 // Options returns the options of the rule's instruction, by ascending clock, from
@@ -267,6 +256,9 @@ func (r Rule) Options(measured func(instruction string) ([]dag.Option, error)) (
 			k, found := slices.BinarySearchFunc(out, o, func(a, b dag.Option) int { return a.Knobs.Compare(b.Knobs) })
 			if found {
 				o.Time, o.Energy = o.Time+out[k].Time, o.Energy+out[k].Energy
+				if o.Time > unit.MaxOpTime || o.Energy > unit.MaxOpEnergy {
+					return nil, fmt.Errorf("derivation %v: %v and %v are out of range", r, o.Time, o.Energy)
+				}
 				scaled = append(scaled, o)
 			}
 		}
@@ -280,15 +272,15 @@ func (r Rule) Options(measured func(instruction string) ([]dag.Option, error)) (
 // Scale returns an option times factors of time and energy: the time rounded up to
 // a nanosecond, the energy to the nearest picojoule. It fails where the result is
 // out of the bounds of package unit.
-func Scale(o dag.Option, time, energy int64) (dag.Option, error) {
-	if time == One && energy == One {
+func Scale(o dag.Option, time, energy unit.Ratio) (dag.Option, error) {
+	if time == unit.One && energy == unit.One {
 		return o, nil
 	}
-	t, ok1 := unit.Product(unit.Power(time), o.Time).DivInt(One, unit.Up)
-	e, ok2 := unit.Product(unit.Power(energy), unit.Time(o.Energy)).DivInt(One, unit.Nearest)
-	if !ok1 || !ok2 || t > int64(unit.MaxOpTime) || cmp.Compare(max(e, -e), int64(unit.MaxOpEnergy)) > 0 {
-		return o, fmt.Errorf("%v and %v, times %s and %s, are out of range", o.Time, o.Energy, FormatFactor(time), FormatFactor(energy))
+	t, ok1 := unit.Scale(o.Time, time, unit.Up)
+	e, ok2 := unit.Scale(o.Energy, energy, unit.Nearest)
+	if !ok1 || !ok2 || t > unit.MaxOpTime || max(e, -e) > unit.MaxOpEnergy {
+		return o, fmt.Errorf("%v and %v, times %v and %v, are out of range", o.Time, o.Energy, time, energy)
 	}
-	o.Time, o.Energy = unit.Time(t), unit.Energy(e)
+	o.Time, o.Energy = t, e
 	return o, nil
 }

@@ -89,6 +89,7 @@ func TestOptions(t *testing.T) {
 		{"x=forward+other", nil, "no clock at which all its terms"},
 		{"x=nothing", nil, "not measured"},
 		{"x=long*2", nil, "out of range"},
+		{"x=long+other", nil, "out of range"},
 	} {
 		r, err := ParseRule(tt.rule)
 		if err != nil {

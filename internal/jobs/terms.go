@@ -94,8 +94,7 @@ func ParseCap(text string) ([]frontierfile.Cap, error) {
 }
 
 func parseFactor(text string) (frontierfile.Ratio, error) {
-	v, err := derive.ParseFactor(strings.TrimSpace(text))
-	return frontierfile.Ratio(v), err
+	return derive.ParseFactor(strings.TrimSpace(text))
 }
 
 // parseFactors returns the factors in "1.2", for time and energy, or "1.2:1.15".
