@@ -3,6 +3,7 @@ package frontierfile
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -457,6 +458,31 @@ func BenchmarkRead(b *testing.B) {
 	b.SetBytes(int64(len(t)))
 	for b.Loop() {
 		read(b, t)
+	}
+}
+
+// BenchmarkReadEncodingJSON has package encoding/json read the same points as
+// leniently as it does: docs/adr/005 compares.
+func BenchmarkReadEncodingJSON(b *testing.B) {
+	t := text(b, large())
+	b.SetBytes(int64(len(t)))
+	for b.Loop() {
+		var f struct {
+			Points []struct {
+				Time      json.Number     `json:"time_s"`
+				Relaxed   json.Number     `json:"relaxed_time_s"`
+				Energy    json.Number     `json:"energy_j"`
+				Effective json.Number     `json:"effective_energy_j"`
+				Bound     json.Number     `json:"bound_j"`
+				Gap       json.Number     `json:"gap"`
+				Price     json.Number     `json:"price_w"`
+				Knobs     json.RawMessage `json:"knobs"`
+				Flow      json.RawMessage `json:"flow"`
+			} `json:"points"`
+		}
+		if err := json.Unmarshal(t, &f); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

@@ -93,7 +93,7 @@ func TestEveryDigit(t *testing.T) {
 			changed := 0
 			for _, i := range digits(text) {
 				old := text[i]
-				// All nine other digits with PERSEUS_LONG_TESTS=1.
+				// All nine other digits with PERSEUS_LONG_TESTS=1; see CONTRIBUTING.md.
 				for by := range byte(9) {
 					if !long && by != 0 && by != byte(1+i%8) {
 						continue
