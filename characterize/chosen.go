@@ -180,7 +180,7 @@ func (c *chooser) accept(x *candidate) {
 	if c.opt.Points == 0 {
 		return
 	}
-	for len(c.candidates) > 3*c.opt.Points+minPoints {
+	for len(c.candidates) > 6*c.opt.Points+minPoints {
 		c.spacing = max(1, 2*c.spacing)
 		var kept []candidate
 		for _, i := range c.within(c.spacing) {

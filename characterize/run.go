@@ -83,19 +83,17 @@ func chosenPoints(ctx context.Context, p *dag.Problem, h frontierfile.Header, op
 	}
 }
 
-// quantumFor returns to what slopes may be rounded so that choosing points takes
-// seconds where the whole frontier would take minutes; 0 where that is quick.
+// quantumFor returns to what slopes may be rounded so that choosing points of a
+// large problem takes a third less time; 0 where that is quick, or no distance
+// from the frontier is allowed for.
 func quantumFor(p *dag.Problem, epsilon frontierfile.Ratio) unit.Power {
 	const many = 300_000
 	vertices := 0
 	for _, k := range p.CurveOf {
 		vertices += len(p.Curves[k].Hull)
 	}
-	switch {
-	case vertices < many:
+	if vertices < many || epsilon == 0 {
 		return 0
-	case epsilon == 0:
-		return unit.Watt / 2
 	}
 	// With measured profiles being coarse takes about a quarter of epsilon.
 	const watts = 16_000
