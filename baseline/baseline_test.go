@@ -42,7 +42,7 @@ func job(t testing.TB, p *profile.Profile, schedule string, microbatches int, bl
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := characterize.Run(context.Background(), characterize.NewJob(p, profile.Units{}, order, blocking), characterize.Options{Points: 3})
+	f, err := characterize.Run(context.Background(), characterize.NewJob(p, order, blocking), characterize.Options{Points: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func ExampleCompare() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	frontier, err := characterize.Run(context.Background(), characterize.NewJob(measured, profile.Units{}, order, 84*unit.Watt), characterize.Options{})
+	frontier, err := characterize.Run(context.Background(), characterize.NewJob(measured, order, 84*unit.Watt), characterize.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

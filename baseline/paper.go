@@ -58,7 +58,7 @@ func (w *Workload) job(ctx context.Context, microbatches int) (*frontierfile.Fil
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := characterize.Run(ctx, characterize.NewJob(w.Profile, profile.Units{}, o, w.Blocking), characterize.Options{Points: 3})
+	f, err := characterize.Run(ctx, characterize.NewJob(w.Profile, o, w.Blocking), characterize.Options{Points: 3})
 	if err != nil {
 		return nil, nil, err
 	}

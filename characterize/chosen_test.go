@@ -26,7 +26,7 @@ func synthetic(t testing.TB, ranks, microbatches int) (Job, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewJob(p, profile.Units{}, o, 84*unit.Watt), text.Bytes()
+	return NewJob(p, o, 84*unit.Watt), text.Bytes()
 }
 
 // TestCoarse has frontiers of chosen points of coarse problems verified, with each

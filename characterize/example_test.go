@@ -36,7 +36,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	job := characterize.NewJob(p, profile.Units{}, order, 84*unit.Watt)
+	job := characterize.NewJob(p, order, 84*unit.Watt)
 	f, err := characterize.Run(context.Background(), job, characterize.Options{})
 	if err != nil {
 		fmt.Println(err)

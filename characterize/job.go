@@ -41,16 +41,15 @@ type Job struct {
 }
 
 // NewJob returns the job of running the order on GPUs that were profiled, each
-// of which draws the power blocking while it waits. units are those with which
-// the profile was read.
-func NewJob(p *profile.Profile, units profile.Units, order *pipeline.Order, blocking unit.Power) Job {
+// of which draws the power blocking while it waits.
+func NewJob(p *profile.Profile, order *pipeline.Order, blocking unit.Power) Job {
 	j := Job{
 		Measurements: p,
 		Profile: frontierfile.Profile{
 			SHA256:        p.SHA256,
-			TimeUnit:      cmp.Or(units.Time, "s"),
-			EnergyUnit:    cmp.Or(units.Energy, "J"),
-			FrequencyUnit: cmp.Or(units.Frequency, "MHz"),
+			TimeUnit:      cmp.Or(p.Units.Time, "s"),
+			EnergyUnit:    cmp.Or(p.Units.Energy, "J"),
+			FrequencyUnit: cmp.Or(p.Units.Frequency, "MHz"),
 			SkippedRows:   p.Report.Skipped,
 		},
 		Order:       order,

@@ -30,7 +30,7 @@ func BenchmarkPlan(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f, err := characterize.Run(b.Context(), characterize.NewJob(measured, profile.Units{}, order, 83_640_000*unit.Microwatt), characterize.Options{})
+	f, err := characterize.Run(b.Context(), characterize.NewJob(measured, order, 83_640_000*unit.Microwatt), characterize.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

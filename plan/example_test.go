@@ -22,7 +22,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	job := characterize.NewJob(measured, profile.Units{}, order, 84*unit.Watt)
+	job := characterize.NewJob(measured, order, 84*unit.Watt)
 	frontier, err := characterize.Run(context.Background(), job, characterize.Options{})
 	if err != nil {
 		log.Fatal(err)

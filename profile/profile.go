@@ -20,6 +20,8 @@ type Profile struct {
 	// GPUsPerStage is how many GPUs run a stage together: an option's energy is
 	// that of all of them.
 	GPUsPerStage int
+	// Units are those with which the file was read.
+	Units Units
 	// Report says what was read, repaired and left out.
 	Report Report
 

@@ -99,7 +99,7 @@ func Read(r io.Reader, name string, opt Options) (*Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.SHA256 = src.sha256
+	p.SHA256, p.Units = src.sha256, opt.Units
 	return p, nil
 }
 

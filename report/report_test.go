@@ -51,7 +51,7 @@ func small(t testing.TB, stages, repeats, noise int) (*frontierfile.File, *profi
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := characterize.Run(t.Context(), characterize.NewJob(p, profile.Units{}, order, 84*unit.Watt), characterize.Options{})
+	f, err := characterize.Run(t.Context(), characterize.NewJob(p, order, 84*unit.Watt), characterize.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestBalanced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := characterize.Run(t.Context(), characterize.NewJob(p, profile.Units{}, order, 84*unit.Watt), characterize.Options{})
+	f, err := characterize.Run(t.Context(), characterize.NewJob(p, order, 84*unit.Watt), characterize.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	frontier, err := characterize.Run(context.Background(), characterize.NewJob(measured, profile.Units{}, order, 84*unit.Watt), characterize.Options{})
+	frontier, err := characterize.Run(context.Background(), characterize.NewJob(measured, order, 84*unit.Watt), characterize.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func frontierOf(t testing.TB, p *profile.Profile, microbatches int, blocking uni
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := characterize.Run(context.Background(), characterize.NewJob(p, profile.Units{}, o, blocking), characterize.Options{Points: 12})
+	f, err := characterize.Run(context.Background(), characterize.NewJob(p, o, blocking), characterize.Options{Points: 12})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func TestRandom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		job := characterize.NewJob(p, profile.Units{}, o, 0)
+		job := characterize.NewJob(p, o, 0)
 		for r := range job.BlockingPower {
 			job.BlockingPower[r] = unit.Watt * unit.Power(rapid.IntRange(0, 80).Draw(t, "blocking"))
 		}

@@ -32,7 +32,7 @@ func made(t testing.TB, text []byte, schedule string, size pipeline.Size, blocki
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := characterize.NewJob(p, profile.Units{}, o, blocking)
+	job := characterize.NewJob(p, o, blocking)
 	for _, c := range change {
 		c(&job)
 	}
@@ -206,7 +206,7 @@ func withTerms(t testing.TB, text []byte, schedule string, size pipeline.Size, t
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := characterize.NewJob(p, profile.Units{}, o.WithFixed(add), 20*unit.Watt)
+	job := characterize.NewJob(p, o.WithFixed(add), 20*unit.Watt)
 	job.Terms.TransferTime = transfer
 	for _, f := range []struct {
 		wanted bool

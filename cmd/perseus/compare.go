@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +17,6 @@ import (
 	"github.com/perseus-energy/perseus/internal/jobs"
 	"github.com/perseus-energy/perseus/pipeline"
 	"github.com/perseus-energy/perseus/plan"
-	"github.com/perseus-energy/perseus/profile"
 	"github.com/perseus-energy/perseus/report"
 	"github.com/perseus-energy/perseus/round"
 	"github.com/perseus-energy/perseus/simulate"
@@ -27,13 +27,19 @@ type compareCommand struct {
 	Frontier string `arg:"" optional:"" file:"" placeholder:"F.json" help:"The frontier, from perseus frontier; - is standard input."`
 	Profile  string `short:"p" file:"" placeholder:"P.csv" help:"Its profile, so that baselines use every measured clock; or, without a frontier, the profile to make one from."`
 
-	Schedule      string       `group:"Without a frontier:" default:"1f1b" placeholder:"1f1b" help:"As in perseus frontier."`
+	Schedule      string       `group:"Without a frontier:" placeholder:"1f1b" help:"As in perseus frontier; 1f1b without it."`
 	Microbatches  int          `group:"Without a frontier:" short:"m" placeholder:"M" help:"As in perseus frontier."`
+	Ranks         int          `group:"Without a frontier:" placeholder:"N" help:"As in perseus frontier."`
+	Chunks        int          `group:"Without a frontier:" placeholder:"N" help:"As in perseus frontier."`
+	Group         int          `group:"Without a frontier:" placeholder:"N" help:"As in perseus frontier."`
 	BlockingPower []unit.Power `group:"Without a frontier:" placeholder:"W" help:"As in perseus frontier."`
 
-	Paper      string     `group:"The paper's tables:" type:"path" placeholder:"DIR" help:"Make the tables of the paper from the profiles in a folder, the published figures beside them."`
-	LargeScale bool       `group:"The paper's tables:" help:"Emulate 1,024 to 16,384 GPUs, from --profile or with --paper."`
-	Straggler  plan.Ratio `group:"The paper's tables:" default:"1.2" placeholder:"1.2" help:"The straggler of --large-scale."`
+	profileFlags
+	jobFlags
+
+	Paper      string      `group:"The paper's tables:" type:"path" placeholder:"DIR" help:"Make the tables of the paper from the profiles in a folder, the published figures beside them."`
+	LargeScale bool        `group:"The paper's tables:" help:"Emulate 1,024 to 16,384 GPUs, from --profile or with --paper."`
+	Straggler  *plan.Ratio `group:"The paper's tables:" placeholder:"1.2" help:"The straggler of --large-scale; 1.2 without it."`
 
 	Effort    round.Effort `default:"fast" choices:"fast,normal,best" placeholder:"fast" help:"As in perseus plan. Plans that are no better than their baseline are made again with more."`
 	Pipelines int          `default:"1" placeholder:"D" help:"How many pipelines run data-parallel: energies are of all."`
@@ -67,6 +73,18 @@ func (c *compareCommand) Run(w *world) error {
 	switch {
 	case c.Paper != "" && c.Frontier != "" || c.LargeScale && c.Frontier != "":
 		err = errors.New("--paper and --large-scale make frontiers of their own: leave out F.json")
+	case c.Straggler != nil && !c.LargeScale:
+		err = errors.New("--straggler is that of --large-scale; under one of a single pipeline, compare says what is saved at each time")
+	case (c.Paper != "" || c.LargeScale) && (c.Schedule != "" || c.Microbatches != 0 || c.pipelineGiven() || c.jobFlags.given()):
+		err = errors.New("--paper and --large-scale have the paper's pipelines: leave out the flags of pipelines and jobs")
+	case (c.Paper != "" || c.LargeScale) && (c.Noise != 0 || c.Margin != nil || c.Pipelines != 1 || c.UnitTime != 0):
+		err = errors.New("--paper and --large-scale have the paper's conditions: leave out --noise, --margin, --pipelines and --unit-time")
+	case c.Frontier != "" && (c.Schedule != "" || c.Microbatches != 0 || len(c.BlockingPower) > 0 || c.pipelineGiven() || c.jobFlags.given()):
+		err = errors.New("the frontier says by itself what runs, where and how: leave out the flags of pipelines and jobs, or F.json")
+	case c.Frontier != "" && c.profileFlags.given():
+		err = errors.New("the frontier says by itself how its profile was read: leave out --units and --skip-bad-rows")
+	case c.Margin != nil && c.Noise == 0:
+		err = errors.New("--margin is for --noise: say how much op times vary, as in --noise 1%")
 	case c.Paper != "" || c.LargeScale:
 		write, err = c.tables(w)
 	default:
@@ -114,6 +132,8 @@ func (c *compareCommand) comparison(w *world) (func(io.Writer) error, error) {
 	return result.WriteText, nil
 }
 
+func (c *compareCommand) pipelineGiven() bool { return c.Ranks != 0 || c.Chunks != 0 || c.Group != 0 }
+
 // job returns the frontier and, if there are any, the measurements.
 func (c *compareCommand) job(w *world) (*frontierfile.File, characterize.Measurements, error) {
 	if c.Frontier != "" {
@@ -136,26 +156,41 @@ func (c *compareCommand) job(w *world) (*frontierfile.File, characterize.Measure
 	case len(c.BlockingPower) == 0:
 		return nil, nil, errors.New("--blocking-power is missing: what one GPU draws while it waits, as in --blocking-power 84")
 	}
-	p, err := readProfile(w, c.Profile, profile.Options{})
+	spec, err := c.spec(w)
 	if err != nil {
 		return nil, nil, err
 	}
-	order, err := jobs.Order(c.Schedule, pipeline.Size{Microbatches: c.Microbatches}, p.Stages())
+	options, err := c.options()
 	if err != nil {
 		return nil, nil, err
 	}
-	job, err := jobs.New(p, profile.Units{}, order, c.BlockingPower)
+	p, err := readProfile(w, c.Profile, options)
 	if err != nil {
 		return nil, nil, err
 	}
+	order, err := jobs.Order(cmp.Or(c.Schedule, "1f1b"), pipeline.Size{
+		Ranks: cmp.Or(c.Ranks, c.PP), Chunks: c.Chunks, Microbatches: c.Microbatches, Group: c.Group,
+	}, p.Stages())
+	if err != nil {
+		return nil, nil, err
+	}
+	job, notes, err := spec.Job(p, order, c.BlockingPower)
+	if err != nil {
+		return nil, nil, err
+	}
+	w.say(p, notes)
 	f, err := characterize.Run(w.ctx, job, characterize.Options{})
 	return f, p, err
 }
 
 // tables makes the paper's tables and the emulation.
 func (c *compareCommand) tables(w *world) (func(io.Writer) error, error) {
-	if c.Straggler < plan.One {
-		return nil, fmt.Errorf("--straggler %v: expected a factor of at least 1", c.Straggler)
+	straggler := plan.One * 6 / 5
+	if c.Straggler != nil {
+		straggler = *c.Straggler
+	}
+	if straggler < plan.One {
+		return nil, fmt.Errorf("--straggler %v: expected a factor of at least 1", straggler)
 	}
 	workloads, err := c.workloads(w)
 	if err != nil {
@@ -172,7 +207,7 @@ func (c *compareCommand) tables(w *world) (func(io.Writer) error, error) {
 			tables = append(tables, t)
 		}
 		if c.LargeScale {
-			l, err := baseline.Emulate(w.ctx, k, c.Straggler, c.Effort)
+			l, err := baseline.Emulate(w.ctx, k, straggler, c.Effort)
 			if err != nil {
 				return nil, err
 			}
@@ -211,12 +246,17 @@ func (c *compareCommand) workloads(w *world) ([]baseline.Workload, error) {
 	} else if c.Profile == "" {
 		return nil, errors.New("--large-scale needs --profile")
 	}
+	options, err := c.options()
+	if err != nil {
+		return nil, err
+	}
 	var all []baseline.Workload
 	for _, path := range paths {
-		p, err := readProfile(w, path, profile.Options{})
+		p, err := readProfile(w, path, options)
 		if err != nil {
 			return nil, err
 		}
+		w.say(p, nil)
 		var blocking unit.Power
 		if len(c.BlockingPower) > 0 {
 			blocking = c.BlockingPower[0]

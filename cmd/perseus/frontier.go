@@ -37,9 +37,7 @@ type frontierCommand struct {
 	BlockingPower []unit.Power `group:"The pipeline:" placeholder:"W" help:"What one GPU draws while it waits, in watts: one value, or one for each rank, as in 84,84,70,70."`
 
 	jobFlags
-
-	Units       string `group:"The profile:" placeholder:"LIST" help:"Units of its columns, as in time=ms,energy=mJ,frequency=Hz."`
-	SkipBadRows bool   `group:"The profile:" help:"Leave out rows that are wrong, and say how many, instead of failing."`
+	profileFlags
 
 	Points  int         `group:"The frontier:" placeholder:"N" help:"At most this many points, in place of all."`
 	Epsilon *plan.Ratio `group:"The frontier:" placeholder:"0.01%" help:"So few points that lines between them stay this close to the frontier."`
@@ -115,14 +113,10 @@ func (c *frontierCommand) Run(w *world) error {
 
 // profileJob returns the job of a profile and a pipeline, and what was found.
 func (c *frontierCommand) profileJob(w *world) (measured *profile.Profile, job characterize.Job, notes []string, err error) {
-	units, err := profile.ParseUnits(c.Units)
-	if err != nil {
-		return nil, job, nil, fmt.Errorf("--%w", err)
-	}
-	if measured, err = c.measured(w, units); err != nil {
+	if measured, err = c.measured(w); err != nil {
 		return nil, job, nil, err
 	}
-	job, notes, err = c.job(w, measured, units)
+	job, notes, err = c.job(w, measured)
 	return measured, job, append(measured.Report.Lines(), notes...), err
 }
 
@@ -132,7 +126,7 @@ func (c *frontierCommand) graphJob(w *world) (job characterize.Job, notes []stri
 		return job, nil, nil
 	}
 	if c.Schedule != "" || c.ScheduleCSV != "" || c.Microbatches != 0 || c.Ranks != 0 || c.Chunks != 0 || c.Group != 0 ||
-		len(c.BlockingPower) != 0 || c.Units != "" || c.SkipBadRows || c.jobFlags.given() {
+		len(c.BlockingPower) != 0 || c.profileFlags.given() || c.jobFlags.given() {
 		return job, nil, errors.New("--dag says by itself what runs, where and how: leave out the flags of pipelines and profiles")
 	}
 	text, err := readAll(w, c.DAG)
@@ -147,11 +141,15 @@ func share(p characterize.Progress) float64 {
 	return (p.Slow - p.At).Seconds() / (p.Slow - p.Fast).Seconds()
 }
 
-func (c *frontierCommand) measured(w *world, units profile.Units) (*profile.Profile, error) {
-	if c.Example {
+func (c *frontierCommand) measured(w *world) (*profile.Profile, error) {
+	options, err := c.options()
+	switch {
+	case err != nil:
+		return nil, err
+	case c.Example:
 		return jobs.ExampleProfile(), nil
 	}
-	return readProfiles(w, c.Profile, profile.Options{Units: units, SkipBadRows: c.SkipBadRows})
+	return readProfiles(w, c.Profile, options)
 }
 
 func readProfile(w *world, path string, options profile.Options) (*profile.Profile, error) {
@@ -193,7 +191,7 @@ func readJoined(w *world, paths []string) (text []byte, name string, err error) 
 }
 
 // job returns what is to be computed, from the flags and the profile.
-func (c *frontierCommand) job(w *world, p *profile.Profile, units profile.Units) (job characterize.Job, notes []string, err error) {
+func (c *frontierCommand) job(w *world, p *profile.Profile) (job characterize.Job, notes []string, err error) {
 	e := jobs.Example{
 		Schedule: c.Schedule, Blocking: c.BlockingPower,
 		Size: pipeline.Size{Ranks: cmp.Or(c.Ranks, c.PP), Chunks: c.Chunks, Microbatches: c.Microbatches, Group: c.Group},
@@ -224,7 +222,7 @@ func (c *frontierCommand) job(w *world, p *profile.Profile, units profile.Units)
 	if err != nil {
 		return job, nil, err
 	}
-	return spec.Job(p, units, order, e.Blocking)
+	return spec.Job(p, order, e.Blocking)
 }
 
 func (c *frontierCommand) readOrder(w *world) (*pipeline.Order, error) {

@@ -3,19 +3,63 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/perseus-energy/perseus/derive"
 	"github.com/perseus-energy/perseus/frontierfile"
 	"github.com/perseus-energy/perseus/internal/fileio"
 	"github.com/perseus-energy/perseus/internal/jobs"
 	"github.com/perseus-energy/perseus/parallel"
+	"github.com/perseus-energy/perseus/profile"
 	"github.com/perseus-energy/perseus/unit"
 )
+
+// profileFlags say how a profile is read.
+type profileFlags struct {
+	Units       string `group:"The profile:" placeholder:"LIST" help:"Units of its columns, as in time=ms,energy=mJ,frequency=Hz."`
+	SkipBadRows bool   `group:"The profile:" help:"Leave out rows that are wrong, and say how many, instead of failing."`
+}
+
+func (p *profileFlags) given() bool { return *p != profileFlags{} }
+
+func (p *profileFlags) options() (profile.Options, error) {
+	units, err := profile.ParseUnits(p.Units)
+	if err != nil {
+		return profile.Options{}, fmt.Errorf("--%w", err)
+	}
+	return profile.Options{Units: units, SkipBadRows: p.SkipBadRows}, nil
+}
+
+// say prints what the user is to know of a profile where no summary follows: the
+// rows that are left out, and what else there is.
+func (w *world) say(p *profile.Profile, notes []string) {
+	for _, line := range append(p.Report.Lines(), notes...) {
+		if !strings.HasPrefix(line, p.Report.Name+":") && !strings.HasPrefix(line, "stage") {
+			fmt.Fprintf(w.stderr, "perseus: %s\n", line)
+		}
+	}
+}
+
+// deriveFlag is how ops that were not measured come from those that were.
+type deriveFlag struct {
+	Derive string `group:"Ops that were not measured:" placeholder:"RULES" help:"Derive what the profile lacks, by rules as in input-gradient=backward*0.5,recompute=forward, or by the presets split-backward, split-backward-torch, join-backward, recompute, overlap."`
+}
+
+func (d *deriveFlag) rules() ([]derive.Rule, error) {
+	if d.Derive == "" {
+		return nil, nil
+	}
+	rules, err := derive.Parse(d.Derive)
+	if err != nil {
+		return nil, fmt.Errorf("--derive: %w", err)
+	}
+	return rules, nil
+}
 
 // jobFlags are what may be said of a job besides its profile, its pipeline and its
 // blocking power.
 type jobFlags struct {
-	Derive     string    `group:"Ops that were not measured:" placeholder:"RULES" help:"Derive what the profile lacks, by rules as in input-gradient=backward*0.5,recompute=forward, or by the presets split-backward, split-backward-torch, join-backward, recompute, overlap."`
+	deriveFlag
 	Fixed      string    `group:"Ops that were not measured:" placeholder:"LIST" help:"Add ops of a fixed time, as in load=5ms,reduce-grad=80ms,optimizer=20ms. GPUs draw meanwhile what they draw waiting."`
 	P2PLatency unit.Time `name:"p2p-latency" group:"Ops that were not measured:" placeholder:"1.2ms" help:"How long a value takes from one pipeline rank to another."`
 
@@ -50,10 +94,8 @@ func (j *jobFlags) spec(w *world) (*jobs.Spec, error) {
 		return nil, fmt.Errorf("--p2p-latency %v: expected 0s to %v", j.P2PLatency, unit.MaxOpTime)
 	}
 	var err error
-	if j.Derive != "" {
-		if s.Derive, err = derive.Parse(j.Derive); err != nil {
-			return nil, fmt.Errorf("--derive: %w", err)
-		}
+	if s.Derive, err = j.rules(); err != nil {
+		return nil, err
 	}
 	if j.Fixed != "" {
 		if s.Fixed, err = jobs.ParseFixed(j.Fixed); err != nil {

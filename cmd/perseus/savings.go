@@ -15,7 +15,9 @@ type schedulesSavingsCommand struct {
 	Example       bool        `xor:"profile" help:"Use a synthetic profile of 8 stages."`
 	Microbatches  int         `short:"m" default:"16" placeholder:"16" help:"Microbatches of an iteration."`
 	BlockingPower *unit.Power `placeholder:"W" help:"What one GPU draws while it waits, in watts; 84 with --example."`
-	Format        string      `enum:"text,markdown" default:"text" help:"text or markdown."`
+	deriveFlag
+	profileFlags
+	Format string `enum:"text,markdown" default:"text" help:"text or markdown."`
 }
 
 // Help is the text of perseus schedules savings --help.
@@ -31,7 +33,6 @@ Examples:
 // Run prints the table that package jobs makes.
 func (c *schedulesSavingsCommand) Run(w *world) error {
 	var p *profile.Profile
-	var err error
 	blocking := 84 * unit.Watt
 	switch {
 	case c.Example:
@@ -41,9 +42,18 @@ func (c *schedulesSavingsCommand) Run(w *world) error {
 	case c.BlockingPower == nil:
 		return input(errors.New("--blocking-power is missing: what one GPU draws while it waits, as in --blocking-power 84"))
 	default:
-		if p, err = readProfiles(w, c.Profile, profile.Options{}); err != nil {
+		options, err := c.options()
+		if err != nil {
 			return input(err)
 		}
+		if p, err = readProfiles(w, c.Profile, options); err != nil {
+			return input(err)
+		}
+		w.say(p, nil)
+	}
+	rules, err := c.rules()
+	if err != nil {
+		return input(err)
 	}
 	if c.BlockingPower != nil {
 		blocking = *c.BlockingPower
@@ -51,7 +61,7 @@ func (c *schedulesSavingsCommand) Run(w *world) error {
 	if c.Microbatches < 1 {
 		return input(fmt.Errorf("--microbatches %d: at least 1 is needed", c.Microbatches))
 	}
-	rows, err := jobs.Savings(w.ctx, p, c.Microbatches, blocking)
+	rows, err := jobs.Savings(w.ctx, p, c.Microbatches, blocking, rules)
 	if err != nil {
 		return input(err)
 	}

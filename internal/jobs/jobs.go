@@ -54,14 +54,13 @@ func Order(schedule string, size pipeline.Size, stages int) (*pipeline.Order, er
 
 // New returns the job of running a profile's stages in an order. blocking is
 // what one GPU draws while it waits: one value for all, or one for each rank.
-// units are those with which the profile was read.
-func New(p *profile.Profile, units profile.Units, o *pipeline.Order, blocking []unit.Power) (characterize.Job, error) {
-	return newJob(p, units, o, blocking, p.GPUsPerStage)
+func New(p *profile.Profile, o *pipeline.Order, blocking []unit.Power) (characterize.Job, error) {
+	return newJob(p, o, blocking, p.GPUsPerStage)
 }
 
 // newJob is New for gpus GPUs a rank: those of the profile, or as many like the
 // profile's one.
-func newJob(p *profile.Profile, units profile.Units, o *pipeline.Order, blocking []unit.Power, gpus int) (characterize.Job, error) {
+func newJob(p *profile.Profile, o *pipeline.Order, blocking []unit.Power, gpus int) (characterize.Job, error) {
 	ranks := len(o.Ranks)
 	switch {
 	case o.Stages != p.Stages():
@@ -77,7 +76,7 @@ func newJob(p *profile.Profile, units profile.Units, o *pipeline.Order, blocking
 			return characterize.Job{}, fmt.Errorf("blocking power %v of a GPU: expected 0W to %v", b, most)
 		}
 	}
-	job := characterize.NewJob(p, units, o, blocking[0])
+	job := characterize.NewJob(p, o, blocking[0])
 	if gpus != p.GPUsPerStage {
 		job.Measurements, job.GPUsPerRank = characterize.Alike(p, gpus), gpus
 	}

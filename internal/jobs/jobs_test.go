@@ -58,7 +58,7 @@ func TestNew(t *testing.T) {
 		{[]unit.Power{-1}, nil, "expected 0W to"},
 		{[]unit.Power{1, unit.MaxPower}, nil, "expected 0W to"},
 	} {
-		job, err := New(p, profile.Units{}, o, test.blocking)
+		job, err := New(p, o, test.blocking)
 		switch {
 		case test.err == "" && (err != nil || !slices.Equal(job.BlockingPower, test.want) || job.Profile.SHA256 != p.SHA256):
 			t.Errorf("%v: got %v, %v", test.blocking, job.BlockingPower, err)
@@ -69,7 +69,7 @@ func TestNew(t *testing.T) {
 	if o, err = Order("1f1b", pipeline.Size{Microbatches: 2}, 3); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(p, profile.Units{}, o, []unit.Power{0}); err == nil {
+	if _, err := New(p, o, []unit.Power{0}); err == nil {
 		t.Error("an order of other stages is taken")
 	}
 }

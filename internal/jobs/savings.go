@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -32,11 +33,12 @@ type ScheduleSavings struct {
 // Savings returns what can be saved with each schedule, of the same model on the
 // same GPUs: half as many ranks as the profile has stages, each of which runs two
 // neighbouring stages as one, or, where the schedule has chunks, two stages. What
-// the profile lacks is derived by the presets of package derive. blocking is what
+// the profile lacks is derived by the given rules, and by the presets of package
+// derive where they say nothing. blocking is what
 // one GPU draws while it waits. It fails where the profile's stages are not even
 // in number, and as characterize.Run does. A schedule that has no such size is left
 // out.
-func Savings(ctx context.Context, p *profile.Profile, microbatches int, blocking unit.Power) ([]ScheduleSavings, error) {
+func Savings(ctx context.Context, p *profile.Profile, microbatches int, blocking unit.Power, given []derive.Rule) ([]ScheduleSavings, error) {
 	if p.Stages()%2 != 0 {
 		return nil, fmt.Errorf("the profile has %d stages; for two on each rank their number must be even", p.Stages())
 	}
@@ -44,9 +46,15 @@ func Savings(ctx context.Context, p *profile.Profile, microbatches int, blocking
 	if blocking < 0 || blocking > most {
 		return nil, fmt.Errorf("blocking power %v of a GPU: expected 0W to %v", blocking, most)
 	}
-	rules, err := derive.Parse("split-backward,recompute,overlap")
+	presets, err := derive.Parse("split-backward,recompute,overlap")
 	if err != nil {
 		return nil, err
+	}
+	rules := slices.Clone(given)
+	for _, r := range presets {
+		if derive.Find(given, r.Instruction, -1) == nil {
+			rules = append(rules, renamed(r, given))
+		}
 	}
 	var all []ScheduleSavings
 	for _, s := range pipeline.Schedules() {
@@ -65,7 +73,11 @@ func Savings(ctx context.Context, p *profile.Profile, microbatches int, blocking
 			}
 		}
 		f, err := characterize.Run(ctx, j, characterize.Options{})
-		if err != nil {
+		var lacking *characterize.MissingError
+		switch {
+		case errors.As(err, &lacking):
+			return nil, fmt.Errorf("%s: %w; %s", s.Name, err, byRule(lacking.Instruction, p.Instructions()))
+		case err != nil:
 			return nil, fmt.Errorf("%s: %w", s.Name, err)
 		}
 		rows, err := report.Savings(f)
@@ -84,6 +96,18 @@ func Savings(ctx context.Context, p *profile.Profile, microbatches int, blocking
 		all = append(all, v)
 	}
 	return all, nil
+}
+
+// renamed returns a rule with the terms that others rename in the words of those:
+// rules do not build on each other.
+func renamed(r derive.Rule, given []derive.Rule) derive.Rule {
+	r.Terms = slices.Clone(r.Terms)
+	for i, t := range r.Terms {
+		if g := derive.Find(given, t.Instruction, -1); g != nil && len(g.Terms) == 1 && g.Terms[0].Factor == unit.One {
+			r.Terms[i].Instruction = g.Terms[0].Instruction
+		}
+	}
+	return r
 }
 
 // idle returns the share of time in which ranks wait at top clocks.

@@ -43,7 +43,7 @@ func (g *GridSpec) given() bool { return *g != GridSpec{} }
 // naming the stage and the flag that would help, where the profile lacks an
 // instruction that no rule derives, and where s contradicts the profile or the
 // order.
-func (s *Spec) Job(p *profile.Profile, units profile.Units, o *pipeline.Order, blocking []unit.Power) (characterize.Job, []string, error) {
+func (s *Spec) Job(p *profile.Profile, o *pipeline.Order, blocking []unit.Power) (characterize.Job, []string, error) {
 	b := &builder{Spec: s, profile: p, order: s.withFixed(o), gpus: p.GPUsPerStage}
 	b.terms.TransferTime = s.TransferTime
 	b.terms.OpFactors, b.terms.Fixed = s.OpFactors, s.Fixed
@@ -52,7 +52,7 @@ func (s *Spec) Job(p *profile.Profile, units profile.Units, o *pipeline.Order, b
 			return characterize.Job{}, nil, err
 		}
 	}
-	job, err := newJob(p, units, b.order, blocking, b.gpus)
+	job, err := newJob(p, b.order, blocking, b.gpus)
 	if err != nil {
 		return job, nil, err
 	}
@@ -235,7 +235,7 @@ func (b *builder) instructions() error {
 // missing returns the error for an action that nothing is known of.
 func (b *builder) missing(rank int, a pipeline.Action) error {
 	name := a.Kind.Instruction()
-	way := fmt.Sprintf("measure it, or give a rule, as in --derive %s=forward*0.5", name)
+	way := byRule(name, b.profile.Instructions())
 	if a.Kind.Fixed() {
 		way = fmt.Sprintf("measure it, or give its time, as in --fixed %s=20ms", name)
 	} else if preset := derive.For(name); preset != "" {
@@ -244,6 +244,31 @@ func (b *builder) missing(rank int, a pipeline.Action) error {
 	}
 	return fmt.Errorf("stage %d on rank %d needs %s (%v), which the profile lacks; it has %s: %s",
 		a.Stage, rank, name, a, strings.Join(b.profile.Instructions(), ", "), way)
+}
+
+// byRule says how to come by an instruction that a profile lacks, with a rule of
+// what it has.
+func byRule(name string, measured []string) string {
+	var rules []string
+	for _, known := range []struct{ name, others string }{
+		{"forward", "fwd fw f fprop forward_pass forward-pass forward_step"},
+		{"backward", "bwd bw b bprop backward_pass backward-pass backward_step"},
+	} {
+		if slices.Contains(measured, known.name) {
+			continue
+		}
+		for other := range strings.FieldsSeq(known.others) {
+			if slices.Contains(measured, other) {
+				rules = append(rules, known.name+"="+other)
+				break
+			}
+		}
+	}
+	if len(rules) == 0 || !strings.Contains(strings.Join(rules, ","), name+"=") {
+		rules = []string{name + "=" + measured[0] + "*0.5"}
+		return "measure it, or give a rule for what it is, as in --derive " + rules[0]
+	}
+	return "rename it there, or say what it is called with --derive " + strings.Join(rules, ",")
 }
 
 // factors checks the microbatches' factors.

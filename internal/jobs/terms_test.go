@@ -83,7 +83,7 @@ func TestGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := Spec{Grid: GridSpec{Degrees: parallel.Degrees{TP: 2, CP: 2}}}
-	job, notes, err := s.Job(p, profile.Units{}, o, []unit.Power{80 * unit.Watt, 70 * unit.Watt})
+	job, notes, err := s.Job(p, o, []unit.Power{80 * unit.Watt, 70 * unit.Watt})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,18 +110,18 @@ func TestGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Job(ranked, profile.Units{}, o, []unit.Power{unit.Watt}); err == nil || !strings.Contains(err.Error(), "the profile has 2 GPUs that run a stage together, but with tp 2, cp 2, ep 1 and etp 2 there are 4") {
+	if _, _, err := s.Job(ranked, o, []unit.Power{unit.Watt}); err == nil || !strings.Contains(err.Error(), "the profile has 2 GPUs that run a stage together, but with tp 2, cp 2, ep 1 and etp 2 there are 4") {
 		t.Error(err)
 	}
 	s.Grid.CP = 1
-	if job, _, err = s.Job(ranked, profile.Units{}, o, []unit.Power{unit.Watt}); err != nil || job.GPUsPerRank != 2 || job.BlockingPower[1] != 2*unit.Watt {
+	if job, _, err = s.Job(ranked, o, []unit.Power{unit.Watt}); err != nil || job.GPUsPerRank != 2 || job.BlockingPower[1] != 2*unit.Watt {
 		t.Errorf("%+v, %v", job, err)
 	}
 }
 
 func TestSavings(t *testing.T) {
 	p := profile.Synthetic(profile.SyntheticConfig{Stages: 4, StepMHz: 150})
-	rows, err := Savings(context.Background(), p, 4, 84*unit.Watt)
+	rows, err := Savings(context.Background(), p, 4, 84*unit.Watt, nil)
 	if err != nil || len(rows) != len(pipeline.Schedules()) {
 		t.Fatalf("%d of %d schedules, %v", len(rows), len(pipeline.Schedules()), err)
 	}
@@ -135,7 +135,7 @@ func TestSavings(t *testing.T) {
 	if !(of["zb-h1"].Idle < of["1f1b"].Idle && of["zbv"].Idle < of["interleaved-1f1b"].Idle) {
 		t.Errorf("zero-bubble schedules idle as much as others: %v, %v", of["zb-h1"].Idle, of["1f1b"].Idle)
 	}
-	if _, err := Savings(context.Background(), profile.Synthetic(profile.SyntheticConfig{Stages: 3}), 4, 0); err == nil {
+	if _, err := Savings(context.Background(), profile.Synthetic(profile.SyntheticConfig{Stages: 3}), 4, 0, nil); err == nil {
 		t.Error("3 stages on 1½ ranks")
 	}
 }
@@ -147,7 +147,7 @@ func TestCheckSchedule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := New(p, profile.Units{}, o, []unit.Power{unit.Watt})
+	job, err := New(p, o, []unit.Power{unit.Watt})
 	if err != nil {
 		t.Fatal(err)
 	}
