@@ -68,6 +68,17 @@ func TestGraph(t *testing.T) {
 				}
 			}
 		}
+		var kept []dag.Arc
+		for i, implied := range g.Implied() {
+			if !implied {
+				kept = append(kept, g.Arcs[i])
+			}
+		}
+		if len(kept) < g.Dependencies {
+			if without, err := dag.NewGraph(ops, kept); err != nil || !sameOrder(g, without) {
+				t.Fatalf("%v does without more than is implied: %v", g.Arcs, kept)
+			}
+		}
 		times := make([]unit.Time, ops)
 		for i := range times {
 			times[i] = unit.Time(rapid.Int64Range(0, 9).Draw(t, "time"))
@@ -86,6 +97,33 @@ func TestGraph(t *testing.T) {
 			t.Fatalf("makespan %d, want %d", makespan, longest)
 		}
 	})
+}
+
+// sameOrder says whether an op comes before another in a if and only if it does
+// so in b.
+func sameOrder(a, b *dag.Graph) bool {
+	for op := range int32(a.Ops) {
+		if !slices.Equal(before(a, op), before(b, op)) {
+			return false
+		}
+	}
+	return true
+}
+
+// before returns which ops come before op.
+func before(g *dag.Graph, op int32) []bool {
+	earlier := make([]bool, g.Ops)
+	var visit func(op int32)
+	visit = func(op int32) {
+		for _, a := range g.In(op) {
+			if from := g.Arcs[a].From; from >= 0 && !earlier[from] {
+				earlier[from] = true
+				visit(from)
+			}
+		}
+	}
+	visit(op)
+	return earlier
 }
 
 // latest follows the definition of an earliest start.

@@ -61,7 +61,7 @@ func newNetwork(p *dag.Problem) *network {
 	firstOf, dependency := n.curves(p.Curves)
 
 	in, out := make([]int32, g.Ops), make([]int32, g.Ops)
-	implied := impliedByChain(g)
+	implied := g.Implied()
 	for i, a := range g.Arcs {
 		if i < g.Dependencies && implied[i] {
 			continue
@@ -154,30 +154,6 @@ func (n *network) curves(curves []dag.Curve) (first []int32, dependency int32) {
 	dependency = begin()
 	n.duration, n.capacity = append(n.duration, 0), append(n.capacity, unlimited)
 	return first, dependency
-}
-
-// impliedByChain says of each dependency whether it skips ops of a chain: of ops
-// with consecutive numbers each of which depends on the one before, as those of
-// a rank do. Others imply it, so it need carry no flow.
-func impliedByChain(g *dag.Graph) []bool {
-	linked := make([]bool, g.Ops+1) // op depends on op−1
-	for _, a := range g.Arcs[:g.Dependencies] {
-		if a.To == a.From+1 {
-			linked[a.To] = true
-		}
-	}
-	chain := make([]int32, g.Ops)
-	for op := int32(1); op < int32(g.Ops); op++ {
-		chain[op] = op
-		if linked[op] {
-			chain[op] = chain[op-1]
-		}
-	}
-	implied := make([]bool, g.Dependencies)
-	for i, a := range g.Arcs[:g.Dependencies] {
-		implied[i] = a.To > a.From+1 && chain[a.From] == chain[a.To]
-	}
-	return implied
 }
 
 // number renumbers the nodes by their earliest time where all ops are slowest,

@@ -75,6 +75,9 @@ func newModel(p *dag.Problem, s *frontier.Solution, backward bool) *model {
 		}
 		return int64(max(0, start-end))
 	}
+	// What a rank's order implies would only keep more ends open.
+	implied := g.Implied()
+	needless := func(a int32) bool { return int(a) < g.Dependencies && implied[a] && s.Flow[a] == 0 }
 	starts := make([]unit.Time, g.Ops)
 	losses := make(map[flowOf]int32)
 	for op := range int32(g.Ops) {
@@ -92,6 +95,9 @@ func newModel(p *dag.Problem, s *frontier.Solution, backward bool) *model {
 		n.flow = float64(through) * wattPerMicrowatt
 		n.pred0 = int32(len(m.preds))
 		for _, a := range before {
+			if needless(a) {
+				continue
+			}
 			flow := float64(s.Flow[a]) * wattPerMicrowatt
 			if other := otherEnd(g.Arcs[a], op); other >= 0 {
 				m.preds = append(m.preds, link{other, flow, wait(a)})
@@ -102,6 +108,9 @@ func newModel(p *dag.Problem, s *frontier.Solution, backward bool) *model {
 		n.pred1 = int32(len(m.preds))
 		n.succ0 = int32(len(m.succs))
 		for _, a := range after {
+			if needless(a) {
+				continue
+			}
 			flow := float64(s.Flow[a]) * wattPerMicrowatt
 			if other := otherEnd(g.Arcs[a], op); other >= 0 {
 				m.succs = append(m.succs, link{other, flow, wait(a)})
