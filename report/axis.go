@@ -17,15 +17,16 @@ type Mark struct {
 	Rune rune
 }
 
-// axis maps values to positions 0 … length.
-type axis struct {
-	low, high float64
-	ticks     []float64
-	format    func(float64) string
+// Axis maps values to positions 0 … length.
+type Axis struct {
+	Low, High float64
+	// Ticks are round numbers, which Format writes.
+	Ticks  []float64
+	Format func(float64) string
 }
 
-// newAxis returns an axis over the values with about n ticks at round numbers.
-func newAxis(low, high float64, n int) axis {
+// NewAxis returns an axis over the values with about n ticks at round numbers.
+func NewAxis(low, high float64, n int) Axis {
 	if !(high > low) { // also where one is not a number
 		pad := math.Abs(low) / 100
 		if pad == 0 {
@@ -34,19 +35,19 @@ func newAxis(low, high float64, n int) axis {
 		low, high = low-pad, low+pad
 	}
 	margin := (high - low) / 25
-	a := axis{low: low - margin, high: high + margin}
+	a := Axis{Low: low - margin, High: high + margin}
 	// Times and energies are whole nanoseconds and nanojoules: no finer ticks.
-	step := max(roundStep((a.high-a.low)/float64(max(1, n))), 1e-9)
-	first := math.Ceil(a.low / step)
+	step := max(RoundStep((a.High-a.Low)/float64(max(1, n))), 1e-9)
+	first := math.Ceil(a.Low / step)
 	for i := 0.0; ; i++ {
 		t := float64((first + i) * step)
-		if t > a.high || i > 100 {
+		if t > a.High || i > 100 {
 			break
 		}
-		a.ticks = append(a.ticks, t)
+		a.Ticks = append(a.Ticks, t)
 	}
 	decimals := max(0, int(math.Ceil(-math.Log10(step)-1e-9)))
-	a.format = func(v float64) string {
+	a.Format = func(v float64) string {
 		if v == 0 {
 			v = 0 // not −0
 		}
@@ -55,8 +56,8 @@ func newAxis(low, high float64, n int) axis {
 	return a
 }
 
-// roundStep returns the least of 1, 2, 5 times a power of ten that is at least v.
-func roundStep(v float64) float64 {
+// RoundStep returns the least of 1, 2, 5 times a power of ten that is at least v.
+func RoundStep(v float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 5} {
 		if m*power >= v*(1-1e-9) {
@@ -66,16 +67,16 @@ func roundStep(v float64) float64 {
 	return 10 * power
 }
 
-// at returns where v is on an axis of the given length, clipped to it. The
+// At returns where v is on an axis of the given length, clipped to it. The
 // conversions keep the compiler from fusing operations, which would round
 // differently from machine to machine.
-func (a axis) at(v, length float64) float64 {
-	share := float64((v - a.low) / (a.high - a.low))
+func (a Axis) At(v, length float64) float64 {
+	share := float64((v - a.Low) / (a.High - a.Low))
 	return min(max(float64(share*length), 0), length)
 }
 
-// bounds returns the least and the greatest of all coordinates.
-func bounds(line []XY, marks []Mark) (low, high XY) {
+// Bounds returns the least and the greatest of all coordinates.
+func Bounds(line []XY, marks []Mark) (low, high XY) {
 	low = XY{math.Inf(1), math.Inf(1)}
 	high = XY{math.Inf(-1), math.Inf(-1)}
 	take := func(p XY) {

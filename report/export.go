@@ -18,9 +18,9 @@ import (
 func Title(f *frontierfile.File) string {
 	h := &f.Header
 	if h.Graph != nil {
-		return fmt.Sprintf("graph, %s, %s", count(h.Ranks, "resource"), count(h.Ops, "op"))
+		return fmt.Sprintf("graph, %s, %s", Count(h.Ranks, "resource"), Count(h.Ops, "op"))
 	}
-	return fmt.Sprintf("%s, %s, %s", h.Schedule, count(h.Ranks, "rank"), count(h.Microbatches, "microbatch"))
+	return fmt.Sprintf("%s, %s, %s", h.Schedule, Count(h.Ranks, "rank"), Count(h.Microbatches, "microbatch"))
 }
 
 // WriteCSV writes the costs of all points as a table with a header line, fastest
@@ -121,10 +121,10 @@ func WriteSummary(w io.Writer, f *frontierfile.File, profiled []string) error {
 	for _, line := range profiled {
 		fmt.Fprintln(&b, line)
 	}
-	fmt.Fprintf(&b, "%s: %s from %s to %s\n", Title(f), count(len(f.Points), "point"), seconds(h.TMin), seconds(h.TMax))
-	fmt.Fprintf(&b, "top clocks    %s  %s\n", seconds(h.MaxClockTime), joules(h.MaxClockEnergy))
-	fmt.Fprintf(&b, "fastest       %s  %s  %s saved\n", seconds(fastest.Time), joules(fastest.Energy), percent(share(fastest.Energy, h.MaxClockEnergy)))
-	fmt.Fprintf(&b, "least energy  %s  %s  %s saved\n", seconds(least.Time), joules(least.Energy), percent(share(least.Energy, h.MaxClockEnergy)))
+	fmt.Fprintf(&b, "%s: %s from %s to %s\n", Title(f), Count(len(f.Points), "point"), Seconds(h.TMin), Seconds(h.TMax))
+	fmt.Fprintf(&b, "top clocks    %s  %s\n", Seconds(h.MaxClockTime), Joules(h.MaxClockEnergy))
+	fmt.Fprintf(&b, "fastest       %s  %s  %s saved\n", Seconds(fastest.Time), Joules(fastest.Energy), Percent(share(fastest.Energy, h.MaxClockEnergy)))
+	fmt.Fprintf(&b, "least energy  %s  %s  %s saved\n", Seconds(least.Time), Joules(least.Energy), Percent(share(least.Energy, h.MaxClockEnergy)))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

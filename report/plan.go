@@ -19,14 +19,14 @@ func WritePlan(w io.Writer, p *plan.Plan) error {
 		fmt.Fprintf(&b, "note: %s\n", p.Note)
 	}
 	fmt.Fprintf(&b, "iteration %s, energy %s, average power %s; at most %.3f %% above the proven bound\n",
-		seconds(p.Time), joules(p.Energy), watts(p.AveragePower.Watts()), 100*p.Gap.Float())
+		Seconds(p.Time), Joules(p.Energy), Watts(p.AveragePower.Watts()), 100*p.Gap.Float())
 	waiting := ""
 	if p.WaitTime > p.Time {
-		waiting = fmt.Sprintf(" while it waits until %s for the straggler", seconds(p.WaitTime))
+		waiting = fmt.Sprintf(" while it waits until %s for the straggler", Seconds(p.WaitTime))
 	}
 	fmt.Fprintf(&b, "%s instead of %s with all ops at their top clocks%s: %s saved, iteration %s instead of %s\n",
-		joules(p.WaitEnergy), joules(p.BaselineEnergy), waiting, percent(p.Saving.Float()),
-		seconds(p.WaitTime), seconds(p.BaselineTime))
+		Joules(p.WaitEnergy), Joules(p.BaselineEnergy), waiting, Percent(p.Saving.Float()),
+		Seconds(p.WaitTime), Seconds(p.BaselineTime))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -28,16 +28,16 @@ func Plot(w io.Writer, line []XY, marks []Mark, o PlotOptions) error {
 	if len(line) == 0 && len(marks) == 0 {
 		return nil
 	}
-	low, high := bounds(line, marks)
+	low, high := Bounds(line, marks)
 	width, height := max(o.Width, minPlotWidth), max(o.Height, minPlotHeight)
 	rows := height - 3 // below: the axis, its ticks, the unit
-	y := newAxis(low.Y, high.Y, rows/3)
+	y := NewAxis(low.Y, high.Y, rows/3)
 	gutter := 0
-	for _, t := range y.ticks {
-		gutter = max(gutter, len(y.format(t)))
+	for _, t := range y.Ticks {
+		gutter = max(gutter, len(y.Format(t)))
 	}
 	columns := width - gutter - 2
-	x := newAxis(low.X, high.X, columns/14)
+	x := NewAxis(low.X, high.X, columns/14)
 	c := newCanvas(columns, rows, o)
 	for i, p := range line {
 		to := c.dot(x, y, p)
@@ -67,10 +67,10 @@ func newCanvas(columns, rows int, o PlotOptions) *canvas {
 
 type dot struct{ x, y int }
 
-func (c *canvas) dot(x, y axis, p XY) dot {
+func (c *canvas) dot(x, y Axis, p XY) dot {
 	return dot{
-		int(x.at(p.X, float64(2*c.columns-1)) + 0.5),
-		4*c.rows - 1 - int(y.at(p.Y, float64(4*c.rows-1))+0.5),
+		int(x.At(p.X, float64(2*c.columns-1)) + 0.5),
+		4*c.rows - 1 - int(y.At(p.Y, float64(4*c.rows-1))+0.5),
 	}
 }
 
@@ -100,7 +100,7 @@ func (c *canvas) set(d dot) {
 	c.dots[d.y/4*c.columns+d.x/2] |= bits[d.y%4][d.x%2]
 }
 
-func (c *canvas) mark(x, y axis, m Mark) {
+func (c *canvas) mark(x, y Axis, m Mark) {
 	d := c.dot(x, y, m.XY)
 	c.runes[d.y/4*c.columns+d.x/2] = m.Rune
 }
@@ -148,14 +148,14 @@ func (c *canvas) row(r int) string {
 	return b.String()
 }
 
-func (c *canvas) write(w io.Writer, x, y axis, gutter int) error {
+func (c *canvas) write(w io.Writer, x, y Axis, gutter int) error {
 	tick, bar, corner, floor, notch := "┤", "│", "└", "─", "┬"
 	if c.ASCII {
 		tick, bar, corner, floor, notch = "+", "|", "+", "-", "+"
 	}
 	labels := make([]string, c.rows)
-	for _, t := range y.ticks {
-		labels[c.dot(x, y, XY{x.low, t}).y/4] = y.format(t)
+	for _, t := range y.Ticks {
+		labels[c.dot(x, y, XY{x.Low, t}).y/4] = y.Format(t)
 	}
 	var b strings.Builder
 	for r := range c.rows {
@@ -173,9 +173,9 @@ func (c *canvas) write(w io.Writer, x, y axis, gutter int) error {
 	}
 	text := []byte(strings.Repeat(" ", c.columns))
 	free := 0 // first column of text that no label is in or next to
-	for _, t := range x.ticks {
-		label := x.format(t)
-		at := c.dot(x, y, XY{t, y.low}).x / 2
+	for _, t := range x.Ticks {
+		label := x.Format(t)
+		at := c.dot(x, y, XY{t, y.Low}).x / 2
 		from := min(max(at-len(label)/2, 0), c.columns-len(label))
 		base[at] = notch
 		if from >= free {

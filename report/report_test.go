@@ -127,9 +127,9 @@ func TestText(t *testing.T) {
 	first, last := f.Points[0], f.Points[len(f.Points)-1]
 	for _, want := range []string{
 		"1f1b: 4 stages on 4 ranks of 1 GPU, 4 microbatches, 32 ops",
-		seconds(h.MaxClockTime) + "  " + joules(h.MaxClockEnergy),
-		seconds(first.Time) + "    ×1.000  " + joules(first.Energy) + "  " + percent(share(first.Energy, h.MaxClockEnergy)),
-		seconds(last.Time), "straggler ×1.5", "saved without being any slower", "all ops at their top clocks",
+		Seconds(h.MaxClockTime) + "  " + Joules(h.MaxClockEnergy),
+		Seconds(first.Time) + "    ×1.000  " + Joules(first.Energy) + "  " + Percent(share(first.Energy, h.MaxClockEnergy)),
+		Seconds(last.Time), "straggler ×1.5", "saved without being any slower", "all ops at their top clocks",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, &b)
@@ -253,14 +253,14 @@ func TestNumbers(t *testing.T) {
 		0: "0", 2.8365107: "2.83651", 7338.997: "7339.00", 1234567: "1234567", 0.00012345678: "0.000123457",
 		-15.5: "-15.5000", math.Inf(1): "+Inf",
 	} {
-		if got := significant(v); got != want {
+		if got := Significant(v); got != want {
 			t.Errorf("%v: got %s, want %s", v, got, want)
 		}
 	}
-	if got := percent(-0.00001); got != "0.00 %" {
+	if got := Percent(-0.00001); got != "0.00 %" {
 		t.Errorf("got %s", got)
 	}
-	if got := count(1, "microbatch") + count(2, "microbatch") + count(0, "rank"); got != "1 microbatch2 microbatches0 ranks" {
+	if got := Count(1, "microbatch") + Count(2, "microbatch") + Count(0, "rank"); got != "1 microbatch2 microbatches0 ranks" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -57,8 +57,8 @@ func share(a, b frontierfile.Nanojoules) float64 {
 	return 1 - a.Joules()/b.Joules()
 }
 
-// line returns at most n points of the frontier for a picture.
-func line(f *frontierfile.File, n int) []XY {
+// Line returns at most n points of the frontier for a picture.
+func Line(f *frontierfile.File, n int) []XY {
 	var xy []XY
 	for _, i := range spread(f, n) {
 		xy = append(xy, XY{f.Points[i].Time.Seconds(), f.Points[i].Energy.Joules()})

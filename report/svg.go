@@ -25,9 +25,9 @@ func WriteSVG(w io.Writer, f *frontierfile.File, title string) error {
 	if err != nil {
 		return err
 	}
-	curve, named := line(f, 150), marks(f, rows, false)
-	low, high := bounds(curve, named)
-	d := &drawing{x: newAxis(low.X, high.X, 7), y: newAxis(low.Y, high.Y, 6)}
+	curve, named := Line(f, 150), marks(f, rows, false)
+	low, high := Bounds(curve, named)
+	d := &drawing{x: NewAxis(low.X, high.X, 7), y: NewAxis(low.Y, high.Y, 6)}
 	d.line(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="13">`, svgWidth, svgHeight)
 	d.line(`<title>%s</title>`, html.EscapeString(title))
 	d.line(`<rect width="%d" height="%d" fill="#fff"/>`, svgWidth, svgHeight)
@@ -39,9 +39,9 @@ func WriteSVG(w io.Writer, f *frontierfile.File, title string) error {
 	d.dot(top.XY, "#b3261e")
 	d.label(top.XY, 12, 4, "#b3261e", top.Label)
 	d.dot(fastest.XY, "#00639b")
-	d.label(fastest.XY, 12, -6, "#00639b", percent(rows[0].Plan.Saving.Float())+" saved, no slower")
+	d.label(fastest.XY, 12, -6, "#00639b", Percent(rows[0].Plan.Saving.Float())+" saved, no slower")
 	d.dot(least.XY, "#1b6d2f")
-	d.label(least.XY, 0, -40, "#1b6d2f", percent(rows[1].Plan.Saving.Float())+" saved at the least energy")
+	d.label(least.XY, 0, -40, "#1b6d2f", Percent(rows[1].Plan.Saving.Float())+" saved at the least energy")
 	d.line("</svg>")
 	_, err = io.WriteString(w, d.String())
 	return err
@@ -49,14 +49,14 @@ func WriteSVG(w io.Writer, f *frontierfile.File, title string) error {
 
 type drawing struct {
 	strings.Builder
-	x, y axis
+	x, y Axis
 }
 
 func (d *drawing) line(format string, args ...any) { fmt.Fprintf(d, format+"\n", args...) }
 
-func (d *drawing) px(v float64) float64 { return svgLeft + d.x.at(v, svgWidth-svgLeft-svgRight) }
+func (d *drawing) px(v float64) float64 { return svgLeft + d.x.At(v, svgWidth-svgLeft-svgRight) }
 func (d *drawing) py(v float64) float64 {
-	return svgHeight - svgBottom - d.y.at(v, svgHeight-svgTop-svgBottom)
+	return svgHeight - svgBottom - d.y.At(v, svgHeight-svgTop-svgBottom)
 }
 
 func (d *drawing) text(x, y float64, anchor, fill, more, text string) {
@@ -65,15 +65,15 @@ func (d *drawing) text(x, y float64, anchor, fill, more, text string) {
 
 func (d *drawing) axes() {
 	bottom := float64(svgHeight - svgBottom)
-	for _, t := range d.y.ticks {
+	for _, t := range d.y.Ticks {
 		y := d.py(t)
 		d.line(`<path d="M%d %.1fH%d" stroke="#e3e3e3"/>`, svgLeft, y, svgWidth-svgRight)
-		d.text(svgLeft-10, y+4, "end", "#444", "", d.y.format(t))
+		d.text(svgLeft-10, y+4, "end", "#444", "", d.y.Format(t))
 	}
-	for _, t := range d.x.ticks {
+	for _, t := range d.x.Ticks {
 		x := d.px(t)
 		d.line(`<path d="M%.1f %.1fv6" stroke="#888"/>`, x, bottom)
-		d.text(x, bottom+22, "middle", "#444", "", d.x.format(t))
+		d.text(x, bottom+22, "middle", "#444", "", d.x.Format(t))
 	}
 	d.line(`<path d="M%d %dV%.1fH%d" fill="none" stroke="#888"/>`, svgLeft, svgTop, bottom, svgWidth-svgRight)
 	middle := float64(svgLeft+svgWidth-svgRight) / 2

@@ -38,7 +38,7 @@ func WriteText(w io.Writer, f *frontierfile.File, o TextOptions) error {
 	writePoints(b, f)
 	fmt.Fprintln(b)
 	m := marks(f, rows, o.ASCII)
-	if err := Plot(b, line(f, 4*o.Width), m, PlotOptions{Width: min(o.Width, 110), Height: 20, Color: o.Color, ASCII: o.ASCII}); err != nil {
+	if err := Plot(b, Line(f, 4*o.Width), m, PlotOptions{Width: min(o.Width, 110), Height: 20, Color: o.Color, ASCII: o.ASCII}); err != nil {
 		return err
 	}
 	legend := []string{}
@@ -60,26 +60,26 @@ func writeJob(w io.Writer, f *frontierfile.File) {
 		}
 	}
 	if h.Graph != nil {
-		fmt.Fprintf(w, "a graph of %s on %s\n", count(h.Ops, "op"), count(h.Ranks, "resource"))
+		fmt.Fprintf(w, "a graph of %s on %s\n", Count(h.Ops, "op"), Count(h.Ranks, "resource"))
 	} else {
-		fmt.Fprintf(w, "%s: %s on %s of %s, %s, %d ops\n", h.Schedule, count(h.Stages, "stage"),
-			count(h.Ranks, "rank"), count(h.GPUsPerRank, "GPU"), count(h.Microbatches, "microbatch"), h.Ops)
+		fmt.Fprintf(w, "%s: %s on %s of %s, %s, %d ops\n", h.Schedule, Count(h.Stages, "stage"),
+			Count(h.Ranks, "rank"), Count(h.GPUsPerRank, "GPU"), Count(h.Microbatches, "microbatch"), h.Ops)
 	}
 	if s := h.Terms.Summary(); s != "" {
 		fmt.Fprintln(w, s)
 	}
-	fmt.Fprintf(w, "blocking power %s · profile %.12s… · %s, each with a proof\n\n", each, h.Profile.SHA256, count(len(f.Points), "point"))
+	fmt.Fprintf(w, "blocking power %s · profile %.12s… · %s, each with a proof\n\n", each, h.Profile.SHA256, Count(len(f.Points), "point"))
 }
 
 func writeSavings(w io.Writer, f *frontierfile.File, rows []Saving, intervals []Interval) {
 	h := &f.Header
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "\titeration\tenergy\tsaved\t%s\tclocks for\t\n", heading(intervals))
-	fmt.Fprintf(t, "all at top clocks\t%s\t%s\t\t\t\t\n", seconds(h.MaxClockTime), joules(h.MaxClockEnergy))
+	fmt.Fprintf(t, "all at top clocks\t%s\t%s\t\t\t\t\n", Seconds(h.MaxClockTime), Joules(h.MaxClockEnergy))
 	for i, r := range rows {
 		p := r.Plan
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Situation, seconds(p.WaitTime), joules(p.WaitEnergy),
-			percent(p.Saving.Float()), intervalOf(intervals, i), seconds(p.Time))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Situation, Seconds(p.WaitTime), Joules(p.WaitEnergy),
+			Percent(p.Saving.Float()), intervalOf(intervals, i), Seconds(p.Time))
 	}
 	_ = t.Flush() // a bufio.Writer keeps its error for its Flush
 	fmt.Fprintf(w, "\n%s\n\n", remark(h, rows))
@@ -96,7 +96,7 @@ func intervalOf(intervals []Interval, i int) string {
 	if i >= len(intervals) {
 		return ""
 	}
-	return fmt.Sprintf("%s … %s", percent(intervals[i].Low), percent(intervals[i].High))
+	return fmt.Sprintf("%s … %s", Percent(intervals[i].Low), Percent(intervals[i].High))
 }
 
 // remark puts the savings into a sentence or two.
@@ -105,7 +105,7 @@ func remark(h *frontierfile.Header, rows []Saving) string {
 	fastest, least := rows[0].Plan, rows[1].Plan
 	slower := factor(least.Time, h) - 1
 	s := fmt.Sprintf("%s saved without being any slower; %s at the least energy, %s slower.",
-		percent(fastest.Saving.Float()), percent(least.Saving.Float()), percent(slower))
+		Percent(fastest.Saving.Float()), Percent(least.Saving.Float()), Percent(slower))
 	if fastest.Saving.Float() < little {
 		s += " Little is saved at unchanged time because the stages are balanced: hardly any op waits."
 	}
@@ -124,9 +124,9 @@ func writePoints(w io.Writer, f *frontierfile.File) {
 	fmt.Fprintf(t, "iteration\tslowdown\tenergy\tsaved\taverage power\tprice of time\tabove the bound\t\n")
 	for _, i := range spread(f, tableRows) {
 		p := &f.Points[i]
-		fmt.Fprintf(t, "%s\t×%.3f\t%s\t%s\t%s\t%s\t%.3f %%\t\n", seconds(p.Time), factor(p.Time, h), joules(p.Energy),
-			percent(share(p.Energy, h.MaxClockEnergy)), watts(p.Energy.Joules()/p.Time.Seconds()),
-			watts(p.Price.Watts()), 100*p.Gap.Float())
+		fmt.Fprintf(t, "%s\t×%.3f\t%s\t%s\t%s\t%s\t%.3f %%\t\n", Seconds(p.Time), factor(p.Time, h), Joules(p.Energy),
+			Percent(share(p.Energy, h.MaxClockEnergy)), Watts(p.Energy.Joules()/p.Time.Seconds()),
+			Watts(p.Price.Watts()), 100*p.Gap.Float())
 	}
 	_ = t.Flush()
 }
@@ -159,14 +159,17 @@ func spread(f *frontierfile.File, n int) []int {
 	return chosen
 }
 
-func seconds(t unit.Time) string { return significant(t.Seconds()) + " s" }
+// Seconds returns a time for people.
+func Seconds(t unit.Time) string { return Significant(t.Seconds()) + " s" }
 
-func joules(e frontierfile.Nanojoules) string { return significant(e.Joules()) + " J" }
+// Joules returns an energy for people.
+func Joules(e frontierfile.Nanojoules) string { return Significant(e.Joules()) + " J" }
 
-func watts(p float64) string { return significant(p) + " W" }
+// Watts returns a power for people.
+func Watts(p float64) string { return Significant(p) + " W" }
 
-// percent returns a fraction as a percentage of two decimals.
-func percent(v float64) string {
+// Percent returns a fraction as a percentage of two decimals.
+func Percent(v float64) string {
 	s := strconv.FormatFloat(100*v, 'f', 2, 64)
 	if s == "-0.00" {
 		s = "0.00"
@@ -174,8 +177,8 @@ func percent(v float64) string {
 	return s + " %"
 }
 
-// significant returns v with about six significant digits, without an exponent.
-func significant(v float64) string {
+// Significant returns v with about six significant digits, without an exponent.
+func Significant(v float64) string {
 	digits := 0
 	if v != 0 && !math.IsInf(v, 0) && !math.IsNaN(v) {
 		digits = 5 - int(math.Floor(math.Log10(math.Abs(v))))
@@ -183,8 +186,8 @@ func significant(v float64) string {
 	return strconv.FormatFloat(v, 'f', min(max(digits, 0), 9), 64)
 }
 
-// count returns "1 rank" or "2 ranks".
-func count(n int, what string) string {
+// Count returns "1 rank" or "2 ranks".
+func Count(n int, what string) string {
 	switch {
 	case n == 1:
 		return "1 " + what

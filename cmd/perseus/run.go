@@ -32,6 +32,7 @@ type commands struct {
 	Verify     verifyCommand     `cmd:"" help:"Check a frontier against the profile it came from."`
 	Simulate   simulateCommand   `cmd:"" help:"Replay a plan or fixed clocks: who works, who waits, where the energy goes. Predict measured runs."`
 	Compare    compareCommand    `cmd:"" help:"Set the plans of other methods beside ours; make the paper's tables."`
+	Report     reportCommand     `cmd:"" help:"Write a page for people: frontier, timelines, clocks, cost. Pictures and traces."`
 	Schedules  schedulesCommand  `cmd:"" help:"List the pipeline schedules, and show what each rank runs in which order."`
 	Completion completionCommand `cmd:"" help:"Print the script by which a shell completes perseus on the Tab key."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
