@@ -45,8 +45,8 @@ type compareCommand struct {
 	Pipelines int          `default:"1" placeholder:"D" help:"How many pipelines run data-parallel: energies are of all."`
 	UnitTime  unit.Time    `placeholder:"1ms" help:"The unit of time of the published algorithm. Without it, 1 ms of the job: a tenth of it for the paper's profiles, which are a tenth of a stage."`
 
-	Noise      plan.Ratio   `group:"Noise:" placeholder:"1%" help:"Also show how much slower the fastest plan is where op times have this standard deviation."`
-	Margin     []plan.Ratio `group:"Noise:" placeholder:"0.5%" help:"Margins to plan with. Without it 0.5 and 1 standard deviations."`
+	Noise      percentage   `group:"Noise:" placeholder:"1%" help:"Also show how much slower the fastest plan is where op times have this standard deviation."`
+	Margin     []percentage `group:"Noise:" placeholder:"0.5%" help:"Margins to plan with. Without it 0.5 and 1 standard deviations."`
 	Iterations int          `group:"Noise:" default:"50" placeholder:"N" help:"How many iterations to average over."`
 	Seed       uint64       `group:"Noise:" default:"1" placeholder:"N" help:"Of the noise."`
 
@@ -102,8 +102,8 @@ func (c *compareCommand) comparison(w *world) (func(io.Writer) error, error) {
 		return nil, fmt.Errorf("--pipelines %d: expected 1 … %d", c.Pipelines, 1<<16)
 	case c.Iterations < 1 || c.Iterations > 1<<20:
 		return nil, fmt.Errorf("--iterations %d: expected 1 … %d", c.Iterations, 1<<20)
-	case c.Noise < 0 || c.Noise > simulate.MaxNoise:
-		return nil, fmt.Errorf("--noise %s: expected 0%% … %s", c.Noise.Percent(), simulate.MaxNoise.Percent())
+	case c.Noise < 0 || c.Noise.ratio() > simulate.MaxNoise:
+		return nil, fmt.Errorf("--noise %s: expected 0%% … %s", c.Noise.ratio().Percent(), simulate.MaxNoise.Percent())
 	case c.UnitTime < 0:
 		return nil, fmt.Errorf("--unit-time %v: it is below 0", c.UnitTime)
 	}
@@ -115,13 +115,16 @@ func (c *compareCommand) comparison(w *world) (func(io.Writer) error, error) {
 	if err != nil {
 		return nil, err
 	}
-	margins := c.Margin
-	if margins == nil {
-		margins = []plan.Ratio{c.Noise / 2, c.Noise}
+	margins := []plan.Ratio{c.Noise.ratio() / 2, c.Noise.ratio()}
+	if c.Margin != nil {
+		margins = nil
+		for _, m := range c.Margin {
+			margins = append(margins, m.ratio())
+		}
 	}
 	result, err := baseline.Compare(f, p, baseline.CompareOptions{
 		Effort: c.Effort, Pipelines: c.Pipelines, Tau: c.UnitTime,
-		Noise: c.Noise, Margins: margins, Seed: c.Seed, Iterations: c.Iterations,
+		Noise: c.Noise.ratio(), Margins: margins, Seed: c.Seed, Iterations: c.Iterations,
 	})
 	if err != nil {
 		return nil, err

@@ -15,7 +15,6 @@ import (
 	"github.com/perseus-energy/perseus/internal/jobs"
 	"github.com/perseus-energy/perseus/internal/progress"
 	"github.com/perseus-energy/perseus/pipeline"
-	"github.com/perseus-energy/perseus/plan"
 	"github.com/perseus-energy/perseus/profile"
 	"github.com/perseus-energy/perseus/report"
 	"github.com/perseus-energy/perseus/unit"
@@ -40,7 +39,7 @@ type frontierCommand struct {
 	profileFlags
 
 	Points  int         `group:"The frontier:" placeholder:"N" help:"At most this many points, in place of all."`
-	Epsilon *plan.Ratio `group:"The frontier:" placeholder:"0.01%" help:"So few points that lines between them stay this close to the frontier."`
+	Epsilon *percentage `group:"The frontier:" placeholder:"0.01%" help:"So few points that lines between them stay this close to the frontier."`
 	Output  string      `group:"The frontier:" short:"o" file:"" placeholder:"F.json" help:"Where to write it; compressed if the name ends in .gz. Without it: standard output, or for people if that is a terminal."`
 	Format  string      `group:"The frontier:" enum:"auto,json,text" default:"auto" help:"json (the frontier), text (as perseus show) or auto."`
 	Quiet   bool        `short:"q" help:"No summary on standard error."`

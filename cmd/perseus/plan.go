@@ -22,7 +22,7 @@ type planCommand struct {
 	Power     *unit.Power `xor:"goal" group:"What to plan for (one of these):" placeholder:"15kW" help:"The fastest plan that draws at most this on average, all GPUs of the pipeline together."`
 	MinEnergy bool        `xor:"goal" group:"What to plan for (one of these):" help:"The least energy, whatever the time."`
 
-	Margin plan.Ratio   `placeholder:"0.5%" help:"Leave room for ops that run longer than measured: those that the plan slows down may take this much longer without delaying the iteration."`
+	Margin percentage   `placeholder:"0.5%" help:"Leave room for ops that run longer than measured: those that the plan slows down may take this much longer without delaying the iteration."`
 	Effort round.Effort `default:"normal" choices:"fast,normal,best" placeholder:"normal" help:"fast takes a point of the frontier as it is, normal solves anew for the very time, best takes minutes."`
 	Strict bool         `help:"Fail where no plan does what is asked, instead of giving the nearest."`
 
@@ -48,7 +48,7 @@ Examples:
 }
 
 func (c *planCommand) request() (plan.Request, error) {
-	r := plan.Request{Margin: c.Margin, Effort: c.Effort}
+	r := plan.Request{Margin: c.Margin.ratio(), Effort: c.Effort}
 	switch {
 	default:
 		return r, errors.New("say what to plan for: one of --fastest, --time, --slowdown, --straggler, --power, --min-energy")

@@ -28,7 +28,7 @@ type simulateCommand struct {
 	MaxClocks bool        `xor:"goal" group:"What runs (one of these):" help:"All ops at their top clocks."`
 	Clocks    []int32     `xor:"goal" group:"What runs (one of these):" placeholder:"MHZ" help:"Fixed clocks: one for all stages, or one for each."`
 
-	Margin  plan.Ratio   `group:"What runs (one of these):" placeholder:"0.5%" help:"As in perseus plan."`
+	Margin  percentage   `group:"What runs (one of these):" placeholder:"0.5%" help:"As in perseus plan."`
 	Effort  round.Effort `group:"What runs (one of these):" default:"normal" choices:"fast,normal,best" placeholder:"normal" help:"As in perseus plan."`
 	Profile string       `group:"What runs (one of these):" file:"" placeholder:"P.csv" help:"The frontier's profile, for clocks that are not in the frontier."`
 
@@ -38,7 +38,7 @@ type simulateCommand struct {
 	Until         unit.Time   `group:"The conditions:" placeholder:"3s" help:"All wait until then for a pipeline that is not simulated."`
 	Iterations    int         `group:"The conditions:" default:"1" placeholder:"N" help:"How many iterations to run."`
 	P2PLatency    unit.Time   `group:"The conditions:" name:"p2p-latency" placeholder:"50us" help:"Latency of what one rank sends another."`
-	Noise         plan.Ratio  `group:"The conditions:" placeholder:"1%" help:"Standard deviation of op times."`
+	Noise         percentage  `group:"The conditions:" placeholder:"1%" help:"Standard deviation of op times."`
 	Seed          uint64      `group:"The conditions:" default:"1" placeholder:"N" help:"Of the noise: the same seed gives the same times."`
 	LoadTime      unit.Time   `group:"The conditions:" placeholder:"5ms" help:"Data loading before each forward of the first stage."`
 	OptimizerTime unit.Time   `group:"The conditions:" placeholder:"0.4s" help:"The optimizer, at the end of an iteration."`
@@ -157,7 +157,7 @@ func (c *simulateCommand) summary(w *world) (*simulate.Summary, error) {
 // options returns the conditions but for slowdowns, which come second.
 func (c *simulateCommand) options() (o simulate.Options, constant []simulate.Slowdown, err error) {
 	o = simulate.Options{
-		P2P: c.P2PLatency, Noise: c.Noise, Seed: c.Seed, Load: c.LoadTime, Optimizer: c.OptimizerTime,
+		P2P: c.P2PLatency, Noise: c.Noise.ratio(), Seed: c.Seed, Load: c.LoadTime, Optimizer: c.OptimizerTime,
 		FixedPower: c.FixedPower, Until: c.Until,
 	}
 	for _, s := range c.Slow {
@@ -269,7 +269,7 @@ func (c *simulateCommand) schedules(j simulated, o *simulate.Options) (run, slow
 
 // planned returns the schedule of the plan that the flags ask for.
 func (c *simulateCommand) planned(p *simulate.Pipeline, f *frontierfile.File, o *simulate.Options) (run, slowed *simulate.Schedule, err error) {
-	r := plan.Request{Goal: plan.Fastest, Margin: c.Margin, Effort: c.Effort}
+	r := plan.Request{Goal: plan.Fastest, Margin: c.Margin.ratio(), Effort: c.Effort}
 	switch {
 	case c.Time != nil:
 		r.Goal, r.Time = plan.WithinTime, *c.Time
