@@ -8,7 +8,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/perseus-energy/perseus/pipeline"
-	"github.com/perseus-energy/perseus/plan"
 	"github.com/perseus-energy/perseus/round"
 	"github.com/perseus-energy/perseus/unit"
 )
@@ -19,7 +18,8 @@ func mappers() kong.Option {
 		for _, o := range []kong.Option{
 			mapper(unit.ParseTime, "a time as in 2.9s or 2900ms"),
 			mapper(unit.ParsePower, "a power as in 83.64 (watts) or 15kW"),
-			mapper(plan.ParseRatio, "a factor as in 1.2 or a share as in 0.5%"),
+			mapper(parseFactor, "a factor as in 1.2"),
+			mapper(parseShare, "a share as in 0.5%"),
 			mapper(round.ParseEffort, "fast, normal or best"),
 		} {
 			if err := o.Apply(k); err != nil {
