@@ -36,6 +36,24 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// TestReportOfAny makes reports of jobs that are no plain pipelines.
+func TestReportOfAny(t *testing.T) {
+	profile := smallProfile(t, 4, true)
+	graph, _ := frontierOf(t, "--dag", writeFile(t, "G.json", strings.Replace(graphText, `{"time_s": 0.031,`, `{"clock_mhz": 9, "time_s": 0.031,`, 1)))
+	split, _ := frontierOf(t, "-p", profile, "--schedule", "zb-h1", "-m", "6", "--blocking-power", "84", "--p2p-latency", "1ms")
+	for _, f := range []string{graph, split} {
+		for _, goal := range []string{"--fastest", "--min-energy", "--straggler=1.3"} {
+			page := must(t, "report", f, goal).stdout
+			for _, bad := range []string{"NaN", "Inf ", "ZgotmplZ", "<no value>"} {
+				if strings.Contains(page, bad) {
+					t.Errorf("%s %s: the page has %q", f, goal, bad)
+				}
+			}
+		}
+		must(t, "report", f, "--trace", "-")
+	}
+}
+
 // TestReportSize: the page of 8 ranks and 96 microbatches stays small.
 func TestReportSize(t *testing.T) {
 	const most = 3 << 20

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -278,8 +279,26 @@ func mouse(t *testing.T, ctx context.Context) {
 	if got := ask[string](t, ctx, visible); got != "25000 0 50000 40" {
 		t.Errorf("after a click on Zoom in the timeline shows %s", got)
 	}
+	// Dragging moves both timelines with the pointer.
+	do(t, ctx, chromedp.ScrollIntoView(chromedp.CSS("#after")))
+	box := ask[[]float64](t, ctx, `(() => { const b = document.querySelector("#after svg.picture").getBoundingClientRect(); return [b.left, b.top, b.width]; })()`)
+	x, y := box[0]+box[2]/2, box[1]+20
+	do(t, ctx, chromedp.DragAndDropXY(x, y, x-box[2]/10, y))
+	settle(t, ctx)
+	moved := ask[string](t, ctx, visible)
+	from, _, _ := strings.Cut(moved, " ")
+	if v, err := strconv.ParseFloat(from, 64); err != nil || v < 29_000 || v > 32_000 {
+		t.Errorf("after dragging a tenth of the picture to the left the timeline shows %s, want about 30400", moved)
+	}
+	if before := ask[string](t, ctx, strings.ReplaceAll(visible, "#after", "#before")); before != moved {
+		t.Errorf("the other timeline shows %s, not %s", before, moved)
+	}
 	do(t, ctx, chromedp.Click(chromedp.CSS(`[data-do="all"]`)))
 	settle(t, ctx)
+	do(t, ctx, chromedp.MouseEvent(chromedp.MouseMoved, box[0]+box[2]*0.07+2, y))
+	if got := ask[string](t, ctx, announced); !strings.HasPrefix(got, "After: rank 0, forward of microbatch 0") {
+		t.Errorf("under the pointer: %q", got)
+	}
 }
 
 func onPaper(t *testing.T, ctx context.Context) {

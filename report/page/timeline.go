@@ -94,7 +94,7 @@ func timelinePicture(name, title string, t *simulate.Timeline, done unit.Time, s
 			waiting.rectangles[0] = append(waiting.rectangles[0], bar{0, y, end, laneBar})
 		}
 		if every := 1 + 10/height; rank%every == 0 {
-			middle := timelineTop + (float64(rank)+0.5)*float64(height)
+			middle := timelineTop + float64((float64(rank)+0.5)*float64(height))
 			p.add(label{spot{timelineLeft - 10, middle + 4}, "end", "rank " + strconv.Itoa(rank), 12, false, soft, none})
 		}
 		for span := range t.Spans(rank, 0) {
@@ -111,7 +111,7 @@ func timelinePicture(name, title string, t *simulate.Timeline, done unit.Time, s
 			b.rectangles[bin] = append(b.rectangles[bin], bar{x, y, w, laneBar})
 			text := strconv.Itoa(o.microbatch)
 			if width := float64(w) * plotW / columns; height >= 16 && width >= float64(9*len(text)+4) {
-				at := spot{timelineLeft + (float64(x)+float64(w)/2)*plotW/columns, timelineTop + (float64(rank)+0.5)*float64(height) + 4}
+				at := spot{timelineLeft + (float64(x)+float64(w)/2)*plotW/columns, timelineTop + float64((float64(rank)+0.5)*float64(height)) + 4}
 				labels.shapes = append(labels.shapes, label{at, "middle", text, 11, false, tone(onRamp(bin)), none})
 			}
 		}
@@ -119,7 +119,7 @@ func timelinePicture(name, title string, t *simulate.Timeline, done unit.Time, s
 	axisOf := class{name: "axis"}
 	bottom := timelineTop + plotH
 	for _, tick := range timeTicks(s.span) {
-		x := timelineLeft + tick.at*plotW
+		x := timelineLeft + float64(tick.at*plotW)
 		axisOf.shapes = append(axisOf.shapes, polyline{[]spot{{x, bottom}, {x, bottom + 6}}, soft, 1, ""},
 			label{spot{x, bottom + 21}, "middle", tick.text, 12, false, soft, none})
 	}
