@@ -44,6 +44,12 @@ func (rd *reader) profile() (*Profile, error) {
 	if rd.dropFarOff(ops, &bad); bad.count > 0 {
 		return fail(bad.skippable(rd.report.Name))
 	}
+	if rd.dropOddClocks(&bad); bad.count > 0 {
+		return fail(bad.skippable(rd.report.Name))
+	}
+	if rd.dropMistyped(&bad); bad.count > 0 {
+		return fail(bad.skippable(rd.report.Name))
+	}
 	members := rd.countMembers(&bad)
 	if bad.count > 0 {
 		return fail(bad.err(rd.report.Name))

@@ -184,9 +184,11 @@ func split(line string) ([]string, error) {
 }
 
 // combine makes options of the samples, and says which it left out: those far off,
-// and those at a clock at which not all members were measured.
+// those that look mistyped, and those at a clock at which not all members were measured.
 func combine(samples []sample) (m *measurements, bad []string) {
 	near, bad := nearUsual(samples)
+	near, mistyped := likely(near)
+	bad = append(bad, mistyped...)
 	type point struct {
 		source
 		clock int64
@@ -243,6 +245,79 @@ func nearUsual(samples []sample) (near []sample, bad []string) {
 		near = append(near, s)
 	}
 	return near, bad
+}
+
+// likely returns the samples without those that look mistyped, and says which do:
+// a clock that one stage and instruction alone have, over twice or under half of all
+// that several have; then a few rows of an instruction that one stage alone has,
+// spelt nearly like one that several have.
+func likely(samples []sample) (kept []sample, bad []string) {
+	ofClock := map[int64]map[source]bool{}
+	for _, s := range samples {
+		if ofClock[s.clock] == nil {
+			ofClock[s.clock] = map[source]bool{}
+		}
+		ofClock[s.clock][s.source] = true
+	}
+	low, high := int64(0), int64(0)
+	for clock, of := range ofClock {
+		if len(of) > 1 {
+			if low == 0 || clock < low {
+				low = clock
+			}
+			high = max(high, clock)
+		}
+	}
+	count := map[source]int{}
+	stages := map[string]map[int]bool{}
+	for _, s := range samples {
+		if high > 0 && len(ofClock[s.clock]) == 1 && (s.clock > 2*high || 2*s.clock < low) {
+			bad = append(bad, fmt.Sprintf("stage %d, %s at %d MHz: no other op has this clock", s.stage, s.instruction, s.clock))
+			continue
+		}
+		kept = append(kept, s)
+		count[s.source]++
+		if stages[s.instruction] == nil {
+			stages[s.instruction] = map[int]bool{}
+		}
+		stages[s.instruction][s.stage] = true
+	}
+	mistyped := func(s sample) bool {
+		if len(stages[s.instruction]) > 1 {
+			return false
+		}
+		for other, of := range stages {
+			o := source{s.stage, other}
+			if len(of) > 1 && of[s.stage] && count[s.source] <= count[o] && alike(s.instruction, other) {
+				return true
+			}
+		}
+		return false
+	}
+	samples, kept = kept, nil
+	for _, s := range samples {
+		if mistyped(s) {
+			bad = append(bad, fmt.Sprintf("stage %d, %s at %d MHz: the instruction is mistyped", s.stage, s.instruction, s.clock))
+			continue
+		}
+		kept = append(kept, s)
+	}
+	return kept, bad
+}
+
+// alike says whether one letter, or the order of two, makes a into b.
+// Of short names, such as fwd and bwd, it says nothing.
+func alike(a, b string) bool {
+	if min(len(a), len(b)) < 4 {
+		return false
+	}
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return len(a) <= 1 && len(b) <= 1 || len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
 }
 
 // together returns the option of all members at a clock: the slowest one's time and

@@ -73,6 +73,27 @@ func TestCompareRefuses(t *testing.T) {
 	}
 }
 
+// TestTypos has verify leave out the rows that were left out.
+func TestTypos(t *testing.T) {
+	text := read(t, smallProfile(t, 3, false))
+	for _, typo := range [][2]string{{"0,forward,1210", "0,forward,12100"}, {"0,backward,1210", "0,bakward,1210"}, {"2,backward,1410", "2,backward,141"}} {
+		if !strings.Contains(text, typo[0]) {
+			t.Fatalf("no row begins with %s", typo[0])
+		}
+		text = strings.Replace(text, typo[0], typo[1], 1)
+	}
+	profile := writeFile(t, "typos.csv", text)
+	args := []string{"-p", profile, "--schedule", "1f1b", "-m", "3", "--blocking-power", "60"}
+	if r := perseus(t, "", append([]string{"frontier"}, args...)...); r.status != statusBadInput || !strings.Contains(r.stderr, "typos.csv:") {
+		t.Errorf("%+v", r)
+	}
+	file, r := frontierOf(t, append(args, "--skip-bad-rows")...)
+	if !strings.Contains(r.stderr, "skipped: 3 rows") {
+		t.Errorf("%s", r.stderr)
+	}
+	must(t, "verify", file, "-p", profile)
+}
+
 // TestRenames has the message about other names say the rules for them.
 func TestRenames(t *testing.T) {
 	profile := oddProfile(t, 4)
