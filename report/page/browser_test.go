@@ -77,7 +77,7 @@ func (c *complaints) take(event any) {
 func browse(t *testing.T) (context.Context, *complaints) {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.WSURLReadTimeout(2*time.Minute), chromedp.WindowSize(1280, 900))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
@@ -85,9 +85,11 @@ func browse(t *testing.T) (context.Context, *complaints) {
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
 	c := &complaints{}
-	if err := chromedp.Listen(ctx, c.take); err != nil {
+	if err := chromedp.Listen(ctx, c.take); err != nil { // starts the browser, which a time limit before it would end
 		t.Fatal(err)
 	}
+	ctx, cancel = context.WithTimeout(ctx, 5*time.Minute)
+	t.Cleanup(cancel)
 	return ctx, c
 }
 
