@@ -284,14 +284,14 @@ func spreadText(counts map[int32]int) string {
 	slices.SortFunc(clocks, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(b, a))
 	})
-	const most = 4
+	const most = 3
 	var parts []string
 	for i, k := range clocks {
-		if i == most {
-			parts = append(parts, fmt.Sprintf("%d others", len(clocks)-most))
+		if left := len(clocks) - i; i == most && left > 1 {
+			parts = append(parts, fmt.Sprintf("%d\u00a0others", left))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%d × %d", counts[k], k))
+		parts = append(parts, fmt.Sprintf("%d\u00a0×\u00a0%d", counts[k], k))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -209,6 +209,19 @@ func TestPictures(t *testing.T) {
 	}
 }
 
+func TestSpread(t *testing.T) {
+	for want, counts := range map[string]map[int32]int{
+		"":                  nil,
+		"2\u00a0×\u00a0900": {900: 2},
+		"5\u00a0×\u00a0900, 1\u00a0×\u00a01410, 1\u00a0×\u00a0800, 1\u00a0×\u00a0700": {700: 1, 800: 1, 900: 5, 1410: 1},
+		"5\u00a0×\u00a0900, 1\u00a0×\u00a01410, 1\u00a0×\u00a0800, 2\u00a0others":     {600: 1, 700: 1, 800: 1, 900: 5, 1410: 1},
+	} {
+		if got := spreadText(counts); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // TestContrast computes by WCAG 2.2 that text can be read and lines be seen.
 func TestContrast(t *testing.T) {
 	text := map[tone]bool{ink: true, soft: true, curved: true, before: true, fastest: true, least: true, zeus: true, stages: true, other: true}
