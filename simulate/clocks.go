@@ -114,6 +114,32 @@ func (c *clocks) initial(s *Schedule, rank int) clockState {
 	return clockState{0, none, 0}
 }
 
+// switches returns how often each rank's clock changes in an iteration, that from
+// its last op to its first included.
+func (s *Schedule) switches() []int {
+	counts := make([]int, s.Ranks())
+	for r := range counts {
+		from, to := s.Rank(r)
+		first, last := int32(0), int32(0)
+		for op := from; op < to; op++ {
+			mhz := s.Option[op].Knobs.ClockMHz
+			switch {
+			case mhz == 0: // runs at any
+				continue
+			case first == 0:
+				first = mhz
+			case mhz != last:
+				counts[r]++
+			}
+			last = mhz
+		}
+		if first != last {
+			counts[r]++
+		}
+	}
+	return counts
+}
+
 // settle completes a switch that is done by a time.
 func (s *clockState) settle(at unit.Time) {
 	if s.pending != none && s.until <= at {

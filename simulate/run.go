@@ -95,7 +95,10 @@ type member struct {
 	work  []unit.Time // by op: measured time with noise
 	last  []unit.Time // by op: end, counted from the simulation's beginning
 	ranks []rankState
-	fixed []unit.Power // by rank, during fixed work
+	// switches counts each rank's clock switches where they take no time, and
+	// clocks is nil.
+	switches []int
+	fixed    []unit.Power // by rank, during fixed work
 }
 
 // replayOp is an op in the order of the replay.
@@ -167,7 +170,9 @@ func newMember(m Member, o *Options, rates []rate, stream uint64) (*member, erro
 		}
 		v.ops = append(v.ops, replayOp{op: op, rank: rank, to: int32(len(v.preds)), load: load[op]})
 	}
-	if v.clocks != nil {
+	if v.clocks == nil {
+		v.switches = s.switches()
+	} else {
 		for r := range v.ranks {
 			v.ranks[r].clock = v.clocks.initial(s, r)
 		}
@@ -185,6 +190,9 @@ func (m *member) run(begin unit.Time) {
 		}
 	}
 	clear(t.Ranks)
+	for r, n := range m.switches {
+		t.Ranks[r].Switches = n
+	}
 	t.Elsewhere = unit.Energy128{}
 	for r := range m.ranks {
 		m.ranks[r].free = begin

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/perseus-energy/perseus/unit"
@@ -94,7 +96,7 @@ func (s *Summary) WriteText(w io.Writer, pipeline int) error {
 		gpus += t.Copies * t.Schedule.GPUs()
 	}
 	first := s.Last.Timelines[0].Schedule
-	fmt.Fprintf(b, "%s, %s, %d microbatches: %d pipeline(s) on %d GPUs\n", first.Name, first.Order.Schedule, first.Order.Size.Microbatches, pipelines, gpus)
+	fmt.Fprintf(b, "%s, %s, %d microbatches: %d pipeline(s) on %d GPUs\n", s.plans(), first.Order.Schedule, first.Order.Size.Microbatches, pipelines, gpus)
 	if n := len(s.Iterations); n > 1 {
 		fastest, slowest := s.Iterations[0].Time, s.Iterations[0].Time
 		for _, i := range s.Iterations {
@@ -104,6 +106,7 @@ func (s *Summary) WriteText(w io.Writer, pipeline int) error {
 	} else {
 		fmt.Fprintf(b, "iteration %.6g s, energy %.9g J, %.5g W on average\n", seconds, joules, joules/seconds)
 	}
+	s.writeKinds(b)
 	t := s.Last.Timelines[pipeline]
 	fmt.Fprintf(b, "\npipeline %d: done after %.6g s\n", pipeline, t.Time.Seconds())
 	n := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -129,6 +132,56 @@ func (s *Summary) WriteText(w io.Writer, pipeline int) error {
 		fmt.Fprintf(b, "by what it buys:  needed %s, intrinsic bloat %s, extrinsic bloat %s\n", share(c.Needed), share(c.Intrinsic), share(c.Extrinsic))
 	}
 	return b.Flush()
+}
+
+// plans returns the names of what runs, those of the first pipelines first.
+func (s *Summary) plans() string {
+	var names []string
+	for _, t := range s.Last.Timelines {
+		if !slices.Contains(names, t.Schedule.Name) {
+			names = append(names, t.Schedule.Name)
+		}
+	}
+	return strings.Join(names, " and ")
+}
+
+// maxKinds bounds the lines about pipelines.
+const maxKinds = 16
+
+// writeKinds writes a line for each few neighbouring pipelines that do the same,
+// where not all do.
+func (s *Summary) writeKinds(b *bufio.Writer) {
+	all := s.Last.Timelines
+	same := func(i, k int) bool {
+		return all[i].Schedule == all[k].Schedule && all[i].Time == all[k].Time && all[i].Sum() == all[k].Sum()
+	}
+	var starts []int
+	for i := range all {
+		if i == 0 || !same(i-1, i) {
+			starts = append(starts, i)
+		}
+	}
+	if len(starts) == 1 {
+		return
+	}
+	fmt.Fprintln(b)
+	for k, from := range starts {
+		if k == maxKinds {
+			fmt.Fprintf(b, "pipelines %d–%d: not listed\n", from, len(all)-1)
+			break
+		}
+		to, name := len(all), fmt.Sprintf("pipeline %d", from)
+		if k+1 < len(starts) {
+			to = starts[k+1]
+		}
+		each := ""
+		if to > from+1 {
+			name, each = fmt.Sprintf("pipelines %d–%d", from, to-1), " each"
+		}
+		t := all[from]
+		sum := t.Sum()
+		fmt.Fprintf(b, "%s: %s, done after %.6g s, %.6g J%s\n", name, t.Schedule.Name, t.Time.Seconds(), sum.Energy().Joules(), each)
+	}
 }
 
 // jsonRank and the others below are the JSON form of a summary. docs/simulate.md

@@ -134,6 +134,9 @@ func (c *simulateCommand) summary(w *world) (*simulate.Summary, error) {
 	if err := o.Check(ranks); err != nil {
 		return nil, err
 	}
+	if c.Straggler != nil && c.allSlow(constant) {
+		return nil, fmt.Errorf("--straggler is for the pipelines that wait for a slow one, but --slow names all %d: give more --pipelines, or leave out --slow", c.Pipelines)
+	}
 	run, slowed, err := c.schedules(j, &o)
 	if err != nil {
 		return nil, err
@@ -152,6 +155,18 @@ func (c *simulateCommand) summary(w *world) (*simulate.Summary, error) {
 		return nil, err
 	}
 	return sim.Summarize(c.Iterations, c.Frontier != "")
+}
+
+// allSlow says whether --slow names each pipeline.
+func (c *simulateCommand) allSlow(constant []simulate.Slowdown) bool {
+	named := map[int]bool{}
+	for _, s := range constant {
+		if s.Pipeline < 0 {
+			return true
+		}
+		named[s.Pipeline] = true
+	}
+	return len(named) >= c.Pipelines
 }
 
 // options returns the conditions but for slowdowns, which come second.

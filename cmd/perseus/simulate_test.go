@@ -194,3 +194,22 @@ func TestBadSimulation(t *testing.T) {
 		}
 	}
 }
+
+// TestSimulateStraggler has the text say what each pipeline runs.
+func TestSimulateStraggler(t *testing.T) {
+	file, _ := frontierOf(t, "-p", smallProfile(t, 2, false), "--schedule", "1f1b", "-m", "3", "--blocking-power", "60")
+	text := must(t, "simulate", file, "--straggler", "1.2", "--pipelines", "4", "--slow", "0=1.2").stdout
+	for _, want := range []string{"fastest and straggler", "pipeline 0: fastest", "pipelines 1–3: straggler", " J each\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
+	}
+	if alone := must(t, "simulate", file, "--straggler", "1.2").stdout; !strings.HasPrefix(alone, "straggler") || strings.Contains(alone, "pipelines 0") {
+		t.Errorf("%s", alone)
+	}
+	for _, slow := range []string{"0=1.2", "*=1.2"} {
+		if r := perseus(t, "", "simulate", file, "--straggler", "1.2", "--slow", slow); r.status != statusBadInput || !strings.Contains(r.stderr, "give more --pipelines") {
+			t.Errorf("%+v", r)
+		}
+	}
+}
