@@ -67,6 +67,9 @@ func (p *parser) failExpecting(pos int, expected string) {
 		}
 		found = strconv.Quote(string(p.text[pos:end]))
 	}
+	if pos >= len(p.text) && pos > 0 {
+		expected += ": the file is truncated"
+	}
 	p.fail(pos, "found %s, expected %s", found, expected)
 }
 
@@ -205,6 +208,10 @@ func (p *parser) string() string {
 			p.fail(i, "control character %#02x in a string", c)
 			return ""
 		}
+	}
+	if len(p.text)-start <= maxString {
+		p.fail(start, "the file ends within this string: it is truncated")
+		return ""
 	}
 	p.fail(start, "a string does not end within %d bytes", maxString)
 	return ""

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/perseus-energy/perseus/dag"
+	"github.com/perseus-energy/perseus/internal/filekind"
 	"github.com/perseus-energy/perseus/internal/unpack"
 	"github.com/perseus-energy/perseus/unit"
 )
@@ -52,6 +53,9 @@ func readAll(r io.Reader, name string) ([]byte, error) {
 func parse(text []byte, name string) (*File, error) {
 	p := &parser{name: name, text: text}
 	format, points := p.survey()
+	if kind := filekind.Of(text); kind != "" && kind != filekind.Frontier && (p.err != nil || format != Format) {
+		return nil, &SyntaxError{Name: name, Line: 1, Column: 1, Problem: "this seems to be " + kind + "; expected a frontier, as perseus frontier computes it from a profile"}
+	}
 	if p.err != nil {
 		return nil, p.err
 	}

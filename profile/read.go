@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/perseus-energy/perseus/internal/excerpt"
+	"github.com/perseus-energy/perseus/internal/filekind"
 )
 
 // Options say how [Read] takes a file.
@@ -87,6 +88,9 @@ func Read(r io.Reader, name string, opt Options) (*Profile, error) {
 	checkEncoding(src.text, &found)
 	if err := found.err(name); err != nil {
 		return nil, err
+	}
+	if kind := filekind.Of([]byte(src.text[:min(len(src.text), 1<<11)])); kind != "" && kind != filekind.Profile {
+		return nil, &Error{Name: name, Problems: []Problem{{Message: "this seems to be " + kind + "; expected a profile, CSV whose first line is " + shortHeader}}}
 	}
 	rd := reader{
 		opt: opt, scales: scales, names: map[string]int32{},

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/perseus-energy/perseus/dag"
+	"github.com/perseus-energy/perseus/internal/filekind"
 	"github.com/perseus-energy/perseus/pipeline"
 	"github.com/perseus-energy/perseus/plan"
 	"github.com/perseus-energy/perseus/unit"
@@ -35,17 +36,25 @@ func (e *PlanError) Error() string {
 // planColumns is the header of a plan as CSV.
 const planColumns = "rank,stage,microbatch,instruction,frequency_mhz,start_s,time_s,energy_j"
 
+// peeked is how much of a file is looked at to tell what it is.
+const peeked = 1 << 11
+
 // ReadPlan returns the ops of a plan as perseus plan writes it, as CSV or in the
 // form perseus-plan/1; all else that the latter says is not read. It fails with a
 // *PlanError.
 func ReadPlan(r io.Reader, name string) (*plan.Plan, error) {
 	b := bufio.NewReader(r)
-	start, err := b.Peek(1)
+	start, err := b.Peek(peeked)
+	kind := filekind.Of(start)
 	switch {
-	case errors.Is(err, io.EOF):
+	case len(start) == 0 && errors.Is(err, io.EOF):
 		return nil, &PlanError{name, 0, "is empty"}
-	case err != nil:
+	case err != nil && !errors.Is(err, io.EOF):
 		return nil, err
+	case kind == filekind.GPUPlan, kind == filekind.ZeusPlan:
+		return nil, &PlanError{name, 0, "this seems to be " + kind + ", which cannot be replayed: it lacks when ops run and what they use; make the plan as CSV or JSON, without --per-gpu"}
+	case kind != "" && !strings.HasPrefix(kind, filekind.Plan):
+		return nil, &PlanError{name, 0, "this seems to be " + kind + "; expected a plan, as perseus plan writes it"}
 	case start[0] == '{':
 		return readPlanJSON(b, name)
 	}

@@ -128,8 +128,13 @@ func violationOf(e *frontierfile.ValueError) *Violation {
 func File(f *frontierfile.File, profile []byte) (*Report, error) {
 	h := &f.Header
 	sum := sha256.Sum256(profile)
-	if err := differs("profile.sha256", h.Profile.SHA256, hex.EncodeToString(sum[:])); err != nil {
-		return nil, err
+	if given := hex.EncodeToString(sum[:]); given != h.Profile.SHA256 {
+		what := "the profile"
+		if h.Graph != nil {
+			what = "the graph"
+		}
+		return nil, violated("profile.sha256", "this is not %s that the frontier was computed from, or it was changed since: its SHA-256 is %.16s… and the file says %.16s…; "+
+			"give the very file, or all of them in the same order, or compute the frontier anew", what, given, h.Profile.SHA256)
 	}
 	derive := pipelineProblem
 	if h.Graph != nil {
