@@ -51,6 +51,7 @@ type compareCommand struct {
 	Seed       uint64       `group:"Noise:" default:"1" placeholder:"N" help:"Of the noise."`
 
 	JSON   bool   `name:"json" help:"For programs."`
+	Format string `enum:"text,json" default:"text" hidden:"" help:"text or json."`
 	Output string `short:"o" file:"" placeholder:"FILE" default:"-" help:"Where to write it. Standard output without it."`
 }
 
@@ -68,6 +69,7 @@ Examples:
 
 // Run compares with package baseline.
 func (c *compareCommand) Run(w *world) error {
+	c.JSON = c.JSON || c.Format == "json"
 	var write func(io.Writer) error
 	var err error
 	switch {

@@ -41,8 +41,9 @@ type frontierCommand struct {
 	Points  int         `group:"The frontier:" placeholder:"N" help:"At most this many points, in place of all."`
 	Epsilon *percentage `group:"The frontier:" placeholder:"0.01%" help:"So few points that lines between them stay this close to the frontier."`
 	Output  string      `group:"The frontier:" short:"o" file:"" placeholder:"F.json" help:"Where to write it; compressed if the name ends in .gz. Without it: standard output, or for people if that is a terminal."`
-	Format  string      `group:"The frontier:" enum:"auto,json,text" default:"auto" help:"json (the frontier), text (as perseus show) or auto."`
-	Quiet   bool        `short:"q" help:"No summary on standard error."`
+	jsonFlag
+	Format string `group:"The frontier:" enum:"auto,json,text" default:"auto" help:"json (the frontier), text (as perseus show) or auto."`
+	Quiet  bool   `short:"q" help:"No summary on standard error."`
 }
 
 // Help is the text of perseus frontier --help.
@@ -241,10 +242,11 @@ func (c *frontierCommand) output() string { return cmp.Or(c.Output, fileio.Stdio
 func (c *frontierCommand) write(w *world, f *frontierfile.File) error {
 	path := c.output()
 	_, _, onTerminal := terminal(w.stdout)
+	c.Format = c.or(c.Format)
 	if c.Format == "text" || c.Format == "auto" && path == fileio.Stdio && onTerminal {
 		width, color := w.look()
 		return fileio.Write(w.ctx, path, w.stdout, func(out io.Writer) error {
-			return report.WriteText(out, f, report.TextOptions{Width: width, Color: color && path == fileio.Stdio})
+			return writeShown(out, f, report.TextOptions{Width: width, Color: color && path == fileio.Stdio})
 		})
 	}
 	return fileio.Write(w.ctx, path, w.stdout, func(out io.Writer) error {

@@ -20,12 +20,13 @@ type planCommand struct {
 	Slowdown  *plan.Ratio `xor:"goal" group:"What to plan for (one of these):" placeholder:"1.1" help:"The same for this multiple of the least iteration time."`
 	Straggler *plan.Ratio `xor:"goal" group:"What to plan for (one of these):" placeholder:"1.2" help:"Another pipeline takes this multiple of the least iteration time, and this one waits for it: the least energy meanwhile."`
 	Power     *unit.Power `xor:"goal" group:"What to plan for (one of these):" placeholder:"15kW" help:"The fastest plan that draws at most this on average, all GPUs of the pipeline together."`
-	MinEnergy bool        `xor:"goal" group:"What to plan for (one of these):" help:"The least energy, whatever the time."`
+	MinEnergy bool        `aliases:"least-energy" xor:"goal" group:"What to plan for (one of these):" help:"The least energy, whatever the time."`
 
 	Margin percentage   `placeholder:"0.5%" help:"Leave room for ops that run longer than measured: those that the plan slows down may take this much longer without delaying the iteration."`
 	Effort round.Effort `default:"normal" choices:"fast,normal,best" placeholder:"normal" help:"fast takes a point of the frontier as it is, normal solves anew for the very time, best takes minutes."`
 	Strict bool         `help:"Fail where no plan does what is asked, instead of giving the nearest."`
 
+	jsonFlag
 	Format string `enum:"csv,json,zeus" default:"csv" help:"csv (one op a line), json (for programs, with the bound) or zeus (for Zeus's PointSolution schedulers)."`
 	PerGPU bool   `name:"per-gpu" help:"A row, or with zeus a list, for each global rank of the job in place of each pipeline rank. The frontier must know the parallel groups."`
 	Output string `short:"o" file:"" placeholder:"FILE" default:"-" help:"Where to write the plan; compressed if the name ends in .gz. Standard output without it."`
@@ -92,13 +93,13 @@ func (c *planCommand) Run(w *world) error {
 	if c.Strict && !p.Feasible {
 		return errors.New(p.Note)
 	}
-	write := map[string]func(io.Writer) error{"csv": p.WriteCSV, "json": p.WriteJSON, "zeus": p.WriteZeus}[c.Format]
+	write := map[string]func(io.Writer) error{"csv": p.WriteCSV, "json": p.WriteJSON, "zeus": p.WriteZeus}[c.or(c.Format)]
 	if c.PerGPU {
 		if _, err := p.GPUs(); err != nil {
 			return input(fmt.Errorf("%s: %w", fileio.Name(c.Frontier), err))
 		}
 		// The JSON has the global ranks of each rank anyway.
-		write = map[string]func(io.Writer) error{"csv": p.WriteGPUCSV, "json": p.WriteJSON, "zeus": p.WriteGPUZeus}[c.Format]
+		write = map[string]func(io.Writer) error{"csv": p.WriteGPUCSV, "json": p.WriteJSON, "zeus": p.WriteGPUZeus}[c.or(c.Format)]
 	}
 	if err := fileio.Write(w.ctx, c.Output, w.stdout, write); err != nil {
 		return err

@@ -28,7 +28,7 @@ type reportCommand struct {
 	Slowdown  *plan.Ratio `xor:"goal" group:"The plan to show (one of these):" placeholder:"1.1" help:"As in perseus plan."`
 	Straggler *plan.Ratio `xor:"goal" group:"The plan to show (one of these):" placeholder:"1.2" help:"As in perseus plan."`
 	Power     *unit.Power `xor:"goal" group:"The plan to show (one of these):" placeholder:"15kW" help:"As in perseus plan."`
-	MinEnergy bool        `xor:"goal" group:"The plan to show (one of these):" help:"As in perseus plan."`
+	MinEnergy bool        `aliases:"least-energy" xor:"goal" group:"The plan to show (one of these):" help:"As in perseus plan."`
 
 	Effort    round.Effort `group:"The plan to show (one of these):" default:"fast" choices:"fast,normal,best" placeholder:"fast" help:"As in perseus plan."`
 	Published bool         `help:"Also show Perseus as published, which takes a few seconds."`

@@ -92,11 +92,14 @@ func (w *world) parse(args []string, c *commands) (parsed *kong.Context, status 
 		_, _ = parser.Parse([]string{"--help"})
 		return nil, statusBadInput
 	}
-	parsed, err = parser.Parse(args)
+	parsed, err = parser.Parse(familiar(args))
 	switch {
 	case helped: // kong goes on after the help, to no use
 		return nil, statusDone
-	case err != nil:
+	case err == nil:
+		err = oneFormat(parsed)
+	}
+	if err != nil {
 		return nil, w.fail(badInput{err})
 	}
 	return parsed, statusDone
@@ -149,7 +152,7 @@ func (w *world) fail(err error) int {
 		fmt.Fprintln(w.stderr, "perseus: interrupted")
 		return statusInterrupted
 	case errors.As(err, &usage):
-		fmt.Fprintf(w.stderr, "perseus: %v\nRun %q for help.\n", err, usageOf(usage.Context))
+		fmt.Fprintf(w.stderr, "perseus: %v%s\nRun %q for help.\n", err, profileHint(usage), usageOf(usage.Context))
 		return statusBadInput
 	case errors.As(err, &bad):
 		fmt.Fprintf(w.stderr, "perseus: %s\n", inFlags(err))

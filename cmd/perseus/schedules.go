@@ -36,12 +36,13 @@ func (schedulesDAGSchemaCmd) Run(w *world) error {
 }
 
 type schedulesListCommand struct {
-	JSON bool `name:"json" help:"As JSON, for programs."`
+	JSON   bool   `name:"json" help:"As JSON, for programs."`
+	Format string `enum:"text,json" default:"text" hidden:"" help:"text or json."`
 }
 
 // Run lists the schedules that package pipeline builds, with a picture of each.
 func (c schedulesListCommand) Run(w *world) error {
-	if c.JSON {
+	if c.JSON || c.Format == "json" {
 		return listJSON(w)
 	}
 	for i, s := range pipeline.Schedules() {
@@ -111,11 +112,12 @@ func listJSON(w *world) error {
 type schedulesShowCommand struct {
 	Name string `arg:"" schedules:"" help:"The schedule: ${schedules}."`
 
-	Ranks        *int   `placeholder:"N" help:"Pipeline ranks. What is not given is of a small size that shows the schedule's shape."`
-	Microbatches *int   `short:"m" placeholder:"N" help:"Microbatches of an iteration."`
-	Chunks       *int   `placeholder:"N" help:"Stages that each rank holds, where the schedule has several."`
-	Group        *int   `placeholder:"N" help:"Microbatches that run through one chunk before the next, in interleaved schedules."`
-	Format       string `enum:"text,csv,json" default:"text" help:"text (a picture), csv (PyTorch's schedule CSV) or json."`
+	Ranks        *int `placeholder:"N" help:"Pipeline ranks. What is not given is of a small size that shows the schedule's shape."`
+	Microbatches *int `short:"m" placeholder:"N" help:"Microbatches of an iteration."`
+	Chunks       *int `placeholder:"N" help:"Stages that each rank holds, where the schedule has several."`
+	Group        *int `placeholder:"N" help:"Microbatches that run through one chunk before the next, in interleaved schedules."`
+	jsonFlag
+	Format string `enum:"text,csv,json" default:"text" help:"text (a picture), csv (PyTorch's schedule CSV) or json."`
 }
 
 // Run prints the order that package pipeline builds.
@@ -142,7 +144,7 @@ func (c *schedulesShowCommand) Run(w *world) error {
 	if err != nil {
 		return input(err)
 	}
-	switch c.Format {
+	switch c.or(c.Format) {
 	case "csv":
 		return order.WriteCSV(w.stdout)
 	case "json":

@@ -12,6 +12,7 @@ import (
 type showCommand struct {
 	Frontier string `arg:"" name:"F.json" file:"" help:"The frontier, from perseus frontier; - is standard input."`
 
+	jsonFlag
 	Format string `enum:"text,csv,json,svg" default:"text" help:"text (for people), csv (all points), json (landmarks and savings) or svg (a picture)."`
 	Output string `short:"o" file:"" placeholder:"FILE" default:"-" help:"Where to write it. Standard output without it."`
 	ASCII  bool   `name:"ascii" help:"Draw the plot with plain characters."`
@@ -25,6 +26,8 @@ type showCommand struct {
 // Help is the text of perseus show --help.
 func (showCommand) Help() string {
 	return `Savings are against all ops at their top clocks. Under a straggler, both sides wait for it.
+
+Clocks for: the iteration time that the clocks are made for; a pipeline that is done before a straggler waits. Price of time: what each second of being slower saves in the ops from there on, before what waiting costs; below the blocking power of all GPUs together, being slower does not pay. Above the bound: how far the energy is, at most, above the least that clocks can reach in that time. The numbers are those of the file's points as they are: perseus plan refines a point and may save a little more. docs/show.md describes the CSV and the JSON.
 
 Examples:
 
@@ -49,15 +52,24 @@ func (c *showCommand) Run(w *world) error {
 	width, color := w.look()
 	write := map[string]func(io.Writer) error{
 		"text": func(out io.Writer) error {
-			return report.WriteText(out, f, report.TextOptions{
+			return writeShown(out, f, report.TextOptions{
 				Width: width, Color: color && c.Output == fileio.Stdio, ASCII: c.ASCII, Intervals: intervals,
 			})
 		},
 		"csv":  func(out io.Writer) error { return report.WriteCSV(out, f) },
 		"json": func(out io.Writer) error { return report.WriteJSON(out, f, intervals) },
 		"svg":  func(out io.Writer) error { return report.WriteSVG(out, f, report.Title(f)) },
-	}[c.Format]
+	}[c.or(c.Format)]
 	return fileio.Write(w.ctx, c.Output, w.stdout, write)
+}
+
+// writeShown writes a frontier for people, and where to go from it.
+func writeShown(out io.Writer, f *frontierfile.File, o report.TextOptions) error {
+	if err := report.WriteText(out, f, o); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "\nThese are points of the file as they are. perseus plan refines the one that is asked for, and may save a little more.")
+	return err
 }
 
 func (c *showCommand) intervals(w *world, f *frontierfile.File) ([]report.Interval, error) {

@@ -24,7 +24,7 @@ type simulateCommand struct {
 	Time      *unit.Time  `xor:"goal" group:"What runs (one of these):" placeholder:"2.9s" help:"As in perseus plan."`
 	Slowdown  *plan.Ratio `xor:"goal" group:"What runs (one of these):" placeholder:"1.1" help:"As in perseus plan."`
 	Straggler *plan.Ratio `xor:"goal" group:"What runs (one of these):" placeholder:"1.2" help:"As in perseus plan; pipelines that --slow names run the fastest plan."`
-	MinEnergy bool        `xor:"goal" group:"What runs (one of these):" help:"As in perseus plan."`
+	MinEnergy bool        `aliases:"least-energy" xor:"goal" group:"What runs (one of these):" help:"As in perseus plan."`
 	MaxClocks bool        `xor:"goal" group:"What runs (one of these):" help:"All ops at their top clocks."`
 	Clocks    []int32     `xor:"goal" group:"What runs (one of these):" placeholder:"MHZ" help:"Fixed clocks: one for all stages, or one for each."`
 

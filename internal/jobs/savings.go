@@ -20,6 +20,8 @@ import (
 type ScheduleSavings struct {
 	Schedule string
 	Chunks   int
+	// Inference says that there is no backward.
+	Inference bool
 	// Idle is the share of the ranks' time in which they wait, all ops at their top
 	// clocks.
 	Idle float64
@@ -31,16 +33,22 @@ type ScheduleSavings struct {
 }
 
 // Savings returns what can be saved with each schedule, of the same model on the
-// same GPUs: half as many ranks as the profile has stages, each of which runs two
-// neighbouring stages as one, or, where the schedule has chunks, two stages. What
+// same GPUs: so many ranks, or with 0 half as many as the profile has stages, each of
+// which runs its neighbouring stages as one, or, where the schedule has chunks, as
+// that many. What
 // the profile lacks is derived by the given rules, and by the presets of package
 // derive where they say nothing. blocking is what
-// one GPU draws while it waits. It fails where the profile's stages are not even
-// in number, and as characterize.Run does. A schedule that has no such size is left
+// one GPU draws while it waits. It fails where the profile's stages do not
+// divide among the ranks, and as characterize.Run does. A schedule that has no such size is left
 // out.
-func Savings(ctx context.Context, p *profile.Profile, microbatches int, blocking unit.Power, given []derive.Rule) ([]ScheduleSavings, error) {
-	if p.Stages()%2 != 0 {
+func Savings(ctx context.Context, p *profile.Profile, microbatches int, blocking unit.Power, ranks int, given []derive.Rule) ([]ScheduleSavings, error) {
+	switch {
+	case ranks == 0 && p.Stages()%2 != 0:
 		return nil, fmt.Errorf("the profile has %d stages; for two on each rank their number must be even", p.Stages())
+	case ranks == 0:
+		ranks = p.Stages() / 2
+	case ranks < 0 || p.Stages()%ranks != 0:
+		return nil, fmt.Errorf("the profile's %d stages do not divide among %d ranks", p.Stages(), ranks)
 	}
 	most := unit.MaxPower / unit.Power(p.Stages()*p.GPUsPerStage)
 	if blocking < 0 || blocking > most {
@@ -58,9 +66,9 @@ func Savings(ctx context.Context, p *profile.Profile, microbatches int, blocking
 	}
 	var all []ScheduleSavings
 	for _, s := range pipeline.Schedules() {
-		size := pipeline.Size{Ranks: p.Stages() / 2, Chunks: s.Example.Chunks, Microbatches: microbatches}
+		size := pipeline.Size{Ranks: ranks, Chunks: s.Example.Chunks, Microbatches: microbatches}
 		o, err := pipeline.Build(s.Name, size)
-		if err != nil {
+		if err != nil || o.Stages > p.Stages() || p.Stages()%o.Stages != 0 {
 			continue // no such size
 		}
 		j := characterize.Job{
@@ -85,6 +93,9 @@ func Savings(ctx context.Context, p *profile.Profile, microbatches int, blocking
 			return nil, fmt.Errorf("%s: %w", s.Name, err)
 		}
 		v := ScheduleSavings{Schedule: s.Name, Chunks: o.Size.Chunks, Header: &f.Header, Fastest: rows[0], LeastEnergy: rows[1]}
+		v.Inference = !slices.ContainsFunc(o.Instructions(), func(name string) bool {
+			return name == pipeline.Backward.Instruction() || name == pipeline.InputGrad.Instruction() || name == pipeline.Overlap.Instruction()
+		})
 		for _, r := range rows {
 			if r.Straggler.String() == "1.2" {
 				v.Straggler = r

@@ -121,7 +121,7 @@ func TestGroups(t *testing.T) {
 
 func TestSavings(t *testing.T) {
 	p := profile.Synthetic(profile.SyntheticConfig{Stages: 4, StepMHz: 150})
-	rows, err := Savings(context.Background(), p, 4, 84*unit.Watt, nil)
+	rows, err := Savings(context.Background(), p, 4, 84*unit.Watt, 0, nil)
 	if err != nil || len(rows) != len(pipeline.Schedules()) {
 		t.Fatalf("%d of %d schedules, %v", len(rows), len(pipeline.Schedules()), err)
 	}
@@ -135,7 +135,7 @@ func TestSavings(t *testing.T) {
 	if !(of["zb-h1"].Idle < of["1f1b"].Idle && of["zbv"].Idle < of["interleaved-1f1b"].Idle) {
 		t.Errorf("zero-bubble schedules idle as much as others: %v, %v", of["zb-h1"].Idle, of["1f1b"].Idle)
 	}
-	if _, err := Savings(context.Background(), profile.Synthetic(profile.SyntheticConfig{Stages: 3}), 4, 0, nil); err == nil {
+	if _, err := Savings(context.Background(), profile.Synthetic(profile.SyntheticConfig{Stages: 3}), 4, 0, 0, nil); err == nil {
 		t.Error("3 stages on 1½ ranks")
 	}
 }
