@@ -15,9 +15,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/perseus-energy/perseus/internal/unpack"
 )
@@ -81,16 +83,23 @@ func Check(path string) error {
 	if path == Stdio {
 		return nil
 	}
+	if path == "" {
+		return errors.New("a file's name is empty")
+	}
 	switch info, err := os.Stat(path); {
 	case err == nil && info.IsDir():
 		return fmt.Errorf("%s: is a folder, expected a file", path)
 	case err == nil && !info.Mode().IsRegular():
 		return nil // a device or a pipe: to open it could wait for its other end
 	}
-	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+	real, err := target(path)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Dir(real)); err != nil {
 		return plain(err) // names the folder
 	}
-	f, err := beside(target(path))
+	f, err := beside(real)
 	if err != nil {
 		return err
 	}
@@ -98,27 +107,134 @@ func Check(path string) error {
 }
 
 // target returns the path of the file that path leads to: a link stays a link, and
-// what it points to is replaced.
-func target(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
+// what it points to is replaced, or made where it is missing.
+func target(path string) (string, error) {
+	const most = 40 // as Linux follows them
+	for range most {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			return real, nil
+		}
+		to, err := os.Readlink(path)
+		if err != nil {
+			return path, nil // no link: it is made
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
 	}
-	return path
+	return "", fmt.Errorf("%s: links that lead round", path)
 }
 
-// beside returns a new file in the folder of path, to take its name later.
+// The ends of a temporary file's name, between which are digits alone.
+const (
+	suffix = ".perseus.tmp"
+	digits = 10
+)
+
+// beside returns a new file in the folder of path, to take its name later. Its mode
+// is what the umask leaves to new files.
 func beside(path string) (*os.File, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, errors.Unwrap(err))
+	folder, prefix := filepath.Dir(path), prefixOf(path)
+	tidy(folder, prefix)
+	for {
+		name := fmt.Sprintf("%s%0*d%s", prefix, digits, rand.Uint32(), suffix)
+		f, err := os.OpenFile(filepath.Join(folder, name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // as any new file: the umask says who may read it
+		switch {
+		case errors.Is(err, fs.ErrExist):
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", path, errors.Unwrap(err))
+		default:
+			return f, nil
+		}
 	}
-	return f, nil
+}
+
+// prefixOf returns how the names of temporary files for path begin. Names are at
+// most 255 bytes long.
+func prefixOf(path string) string {
+	base := filepath.Base(path)
+	return "." + base[:min(len(base), 200)] + "."
+}
+
+// abandoned is after how long without a change a temporary file is of a process
+// that was killed: what writes it does so in seconds.
+const abandoned = time.Hour
+
+// tidy removes the temporary files with a prefix that killed processes left.
+func tidy(folder, prefix string) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return // to make a file there may work all the same
+	}
+	for _, e := range entries {
+		middle, ok := strings.CutPrefix(e.Name(), prefix)
+		middle, also := strings.CutSuffix(middle, suffix)
+		if !ok || !also || len(middle) != digits || strings.Trim(middle, "0123456789") != "" {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > abandoned {
+			_ = os.Remove(filepath.Join(folder, e.Name()))
+		}
+	}
+}
+
+// Distinct returns an error where one of the outputs is one of the inputs or
+// another output, whatever name it goes by: to write it would destroy the other.
+// Standard input and output, devices and empty names are left out.
+func Distinct(inputs, outputs []string) error {
+	for i, out := range outputs {
+		for _, in := range inputs {
+			if same(out, in) {
+				return fmt.Errorf("%s: is the input %s too, which would be lost; name another file for the output", out, in)
+			}
+		}
+		for _, other := range outputs[:i] {
+			if same(out, other) {
+				return fmt.Errorf("%s: is the output %s too; name another file for one of them", out, other)
+			}
+		}
+	}
+	return nil
+}
+
+// same says whether two paths lead to one file, or would once it is made.
+func same(a, b string) bool {
+	if a == "" || b == "" || a == Stdio || b == Stdio {
+		return false
+	}
+	one, err := os.Stat(a)
+	two, err2 := os.Stat(b)
+	if err == nil && err2 == nil {
+		return one.Mode().IsRegular() && os.SameFile(one, two)
+	}
+	if err == nil || err2 == nil {
+		return false
+	}
+	a, err = made(a)
+	b, err2 = made(b)
+	return err == nil && err2 == nil && a == b
+}
+
+// made returns the absolute path of a file that is still to be made.
+func made(path string) (string, error) {
+	path, err := target(path)
+	if err != nil {
+		return "", err
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(filepath.Join(folder, filepath.Base(path)))
 }
 
 // Write calls write with where path leads: a new file that replaces path once
 // write has returned nil and its bytes are on disk, or stdout where path is "-".
 // Where write fails or ctx ends the file at path stays as it was and nothing is
-// left beside it. A path that is there and is no regular file (/dev/null, a
+// left beside it; a process that is killed leaves a hidden file, which goes when the
+// same path is written again an hour later or more. A new file has the mode that
+// the umask leaves, an old one keeps its own. A path that is there and is no regular file (/dev/null, a
 // pipe) is written to as it is.
 func Write(ctx context.Context, path string, stdout io.Writer, write func(io.Writer) error) error {
 	if path == Stdio {
@@ -135,7 +251,9 @@ func Write(ctx context.Context, path string, stdout io.Writer, write func(io.Wri
 }
 
 func replace(ctx context.Context, path string, write func(io.Writer) error) (err error) {
-	path = target(path)
+	if path, err = target(path); err != nil {
+		return err
+	}
 	f, err := beside(path)
 	if err != nil {
 		return err
@@ -149,12 +267,10 @@ func replace(ctx context.Context, path string, write func(io.Writer) error) (err
 			_ = os.Remove(f.Name())
 		}
 	}()
-	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {
-		mode = info.Mode().Perm()
-	}
-	if err := f.Chmod(mode); err != nil {
-		return plain(err)
+		if err := f.Chmod(info.Mode().Perm()); err != nil {
+			return plain(err)
+		}
 	}
 	if err := buffer(ctx, path, f, write); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func write(text string) func(io.Writer) error {
@@ -213,5 +214,135 @@ func TestDamaged(t *testing.T) {
 	defer r.Close()
 	if _, err := io.ReadAll(r); err == nil || !strings.Contains(err.Error(), "cut short") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestMissingTarget has what a link leads to made where it is missing, and links that
+// lead round refused; the links stay.
+func TestMissingTarget(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.Mkdir(at("sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range map[string]string{"first": "sub/second", "sub/second": at("F.json"), "round": "round", "nowhere": "no/F.json"} {
+		if err := os.Symlink(to, at(name)); err != nil {
+			t.Skip(err)
+		}
+	}
+	if err := Check(at("first")); err != nil {
+		t.Error(err)
+	}
+	if err := Write(t.Context(), at("first"), nil, write("new")); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(at("first"))
+	if err != nil || info.Mode()&os.ModeSymlink == 0 || read(t, at("F.json"), nil) != "new" {
+		t.Errorf("the link is %v, %v", info.Mode(), err)
+	}
+	for _, name := range []string{"round", "nowhere"} {
+		if err := Check(at(name)); err == nil {
+			t.Errorf("check %s: no error", name)
+		}
+		if err := Write(t.Context(), at(name), nil, write("new")); err == nil {
+			t.Errorf("write %s: no error", name)
+		}
+		if info, err := os.Lstat(at(name)); err != nil || info.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("%s was replaced", name)
+		}
+	}
+}
+
+// TestMode has a new file of the mode that any program's new file has.
+func TestMode(t *testing.T) {
+	dir := t.TempDir()
+	usual, ours := filepath.Join(dir, "usual"), filepath.Join(dir, "ours")
+	f, err := os.Create(usual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+	if err := Write(t.Context(), ours, nil, write("new")); err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.Stat(usual)
+	got, err2 := os.Stat(ours)
+	if err := errors.Join(err, err2); err != nil || got.Mode() != want.Mode() {
+		t.Errorf("mode %v, want %v, %v", got.Mode(), want.Mode(), err)
+	}
+}
+
+// TestLeftovers has what a killed process left removed, and nothing else.
+func TestLeftovers(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, strings.Repeat("F", 240)+".json")
+	f, err := beside(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+	keep := []string{".F.json.1234567890.tmp", ".F.json.12345x7890.perseus.tmp", "F.json.1234567890.perseus.tmp", ".G.json.1234567890.perseus.tmp"}
+	for _, name := range keep {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Write(t.Context(), path, nil, write("new")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(f.Name()); err != nil {
+		t.Errorf("a file that may still be written is gone: %v", err)
+	}
+	old := time.Now().Add(-2 * abandoned)
+	for _, name := range names(t, dir) {
+		if err := os.Chtimes(filepath.Join(dir, name), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Write(t.Context(), path, nil, write("newer")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(t.Context(), filepath.Join(dir, "F.json"), nil, write("x")); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(t, dir); len(got) != len(keep)+2 {
+		t.Errorf("left in the folder: %q", got)
+	}
+}
+
+func TestDistinct(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"P.csv", "F.json.gz"} {
+		if err := os.WriteFile(at(name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Link(at("P.csv"), at("hard")), os.Symlink("P.csv", at("soft")), os.Symlink("new", at("dangling")), os.Symlink(".", at("here"))); err != nil {
+		t.Skip(err)
+	}
+	type paths = []string
+	for _, test := range []struct {
+		inputs, outputs paths
+		want            string // part of the error
+	}{
+		{paths{at("P.csv")}, paths{at("F.json"), at("Q.csv")}, ""},
+		{paths{at("P.csv")}, paths{at("P.csv")}, "is the input"},
+		{paths{"-", at("F.json.gz")}, paths{at("here/./F.json.gz")}, "is the input"},
+		{paths{at("P.csv")}, paths{at("soft")}, "is the input"},
+		{paths{at("P.csv")}, paths{at("hard")}, "is the input"},
+		{paths{at("soft")}, paths{at("hard")}, "is the input"},
+		{nil, paths{at("new"), at("new")}, "is the output"},
+		{nil, paths{at("new"), at("here/new")}, "is the output"},
+		{nil, paths{at("new"), at("dangling")}, "is the output"},
+		{nil, paths{at("P.csv"), at("hard")}, "is the output"},
+		{paths{"-"}, paths{"-", "", os.DevNull, os.DevNull}, ""},
+		{paths{os.DevNull}, paths{os.DevNull}, ""},
+		{paths{at("no/P.csv")}, paths{at("no/F.json")}, ""},
+	} {
+		err := Distinct(test.inputs, test.outputs)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q and %q: %v, want %q", test.inputs, test.outputs, err, test.want)
+		}
 	}
 }
