@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/perseus-energy/perseus/pipeline"
@@ -74,5 +75,38 @@ func BenchmarkChosen(b *testing.B) {
 				b.ReportMetric(f.Header.LineGap.Float()*1e6, "ppm")
 			}
 		})
+	}
+}
+
+// TestChosenOfSmoothStages has pipelines whose breakpoints lie as close together
+// as the rounding of slopes allows.
+func TestChosenOfSmoothStages(t *testing.T) {
+	for _, seed := range []uint64{27, 34} {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var text bytes.Buffer
+		text.WriteString("stage,instruction,frequency,time,energy\n")
+		for stage := range 128 {
+			for work, instruction := range []string{"forward", "backward"} {
+				factor := float64(work+1) * (0.9 + 0.2*rng.Float64())
+				for k := range 8 {
+					x := float64(k)
+					fmt.Fprintf(&text, "%d,%s,%d,%.9f,%.6f\n", stage, instruction, 1400-15*k,
+						0.01*factor*(1+0.05*x), 3*factor*(1-0.05*x+0.005*x*x))
+				}
+			}
+		}
+		p, err := profile.Read(bytes.NewReader(text.Bytes()), "P.csv", profile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := pipeline.Build("gpipe", pipeline.Size{Ranks: 128, Microbatches: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := NewJob(p, o, 80*unit.Watt)
+		f := run(t, j, Options{Epsilon: 500_000})
+		if _, err := verify.Read(bytes.NewReader(written(t, f)), "F.json", text.Bytes()); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
 	}
 }

@@ -23,9 +23,11 @@ type exactness struct {
 	// For each op the times allowed by the present flow and by the one before,
 	// and the present flow, −1 where there is none yet.
 	now, before []interval
-	flow        []unit.Power
-	leastCost   []unit.Energy128
-	missed      []unit.Energy128 // by the dearest allowed time, now
+	// narrow is as now, for flows not further than the rounding of an exact slope.
+	narrow    []interval
+	flow      []unit.Power
+	leastCost []unit.Energy128
+	missed    []unit.Energy128 // by the dearest allowed time, now
 	// tight says of each arc whether it has flow, now or before.
 	tightNow, tightBefore []bool
 
@@ -41,7 +43,7 @@ func newExactness(p *dag.Problem, quantum unit.Power) exactness {
 	x := exactness{
 		problem: p,
 		slack:   (quantum+1)/2 + unit.Microwatt,
-		now:     make([]interval, ops), before: make([]interval, ops),
+		now:     make([]interval, ops), before: make([]interval, ops), narrow: make([]interval, ops),
 		flow: make([]unit.Power, ops), leastCost: make([]unit.Energy128, ops), missed: make([]unit.Energy128, ops),
 		tightNow: make([]bool, arcs), tightBefore: make([]bool, arcs),
 		start: make([]unit.Time, ops), end: make([]unit.Time, ops),
@@ -59,38 +61,41 @@ func (x *exactness) least(op int32, flow unit.Power) unit.Energy128 {
 		return x.leastCost[op]
 	}
 	options := x.problem.Curve(op).Options
-	least := cheapest(options, flow)
-	fast, slow := cheapest(options, flow+x.slack), cheapest(options, flow-x.slack)
-	x.flow[op], x.leastCost[op] = flow, least.cost
-	x.now[op] = interval{fast.shortest, slow.longest}
+	least := cheapest(options, 2*flow)
+	x.flow[op], x.leastCost[op] = flow, cost(least.option, flow)
+	x.now[op] = interval{cheapest(options, 2*(flow+x.slack)).shortest, cheapest(options, 2*(flow-x.slack)).longest}
+	x.narrow[op] = interval{cheapest(options, 2*flow+1).shortest, cheapest(options, 2*flow-1).longest}
 	x.missed[op] = unit.Energy128{}
 	for _, o := range options {
-		if o.Time == fast.shortest || o.Time == slow.longest {
-			if v := cost(o, flow).Sub(least.cost); v.Cmp(x.missed[op]) > 0 {
+		if o.Time == x.now[op].low || o.Time == x.now[op].high {
+			if v := cost(o, flow).Sub(x.leastCost[op]); v.Cmp(x.missed[op]) > 0 {
 				x.missed[op] = v
 			}
 		}
 	}
-	return least.cost
+	return x.leastCost[op]
 }
 
 func cost(o dag.Option, flow unit.Power) unit.Energy128 {
 	return o.Effective.Widen().Add(unit.Product(flow, o.Time))
 }
 
-// cheap is the least cost of an op's options, and the shortest and the longest
-// time that costs it.
+// cheap is the option that costs least, and the shortest and the longest time of
+// those that cost as little.
 type cheap struct {
-	cost              unit.Energy128
+	option            dag.Option
 	shortest, longest unit.Time
 }
 
-func cheapest(options []dag.Option, flow unit.Power) (c cheap) {
+// cheapest returns what costs least where time costs half of twice, so that there
+// are flows between two microwatts.
+func cheapest(options []dag.Option, twice unit.Power) (c cheap) {
+	var least unit.Energy128
 	for i, o := range options {
-		v := cost(o, flow)
-		switch order := v.Cmp(c.cost); {
+		v := o.Effective.Widen().Add(o.Effective.Widen()).Add(unit.Product(twice, o.Time))
+		switch order := v.Cmp(least); {
 		case i == 0 || order < 0:
-			c = cheap{v, o.Time, o.Time}
+			least, c = v, cheap{o, o.Time, o.Time}
 		case order == 0:
 			c.shortest, c.longest = min(c.shortest, o.Time), max(c.longest, o.Time)
 		}
@@ -125,8 +130,14 @@ func (x *exactness) at(t unit.Time, flow []unit.Power, both, earliest bool) erro
 	if err := x.check(t, both); err != nil {
 		return err
 	}
-	if earliest && x.search(t-1, both) == nil && x.check(t-1, both) == nil {
-		return violated("relaxed_time_s", "%v is not where the certificate begins to be tight", t)
+	if earliest {
+		wide := x.now
+		x.now = x.narrow
+		sooner := x.search(t-1, both) == nil && x.check(t-1, both) == nil
+		x.now = wide
+		if sooner {
+			return violated("relaxed_time_s", "%v is not where the certificate begins to be tight", t)
+		}
 	}
 	copy(x.before, x.now)
 	copy(x.tightBefore, x.tightNow)
