@@ -133,8 +133,16 @@ func (p *parser) header(h *Header) {
 		fieldReader{name: "least_energy_time_s", read: times(&h.LeastEnergyTime)},
 		fieldReader{name: "max_clock_time_s", read: times(&h.MaxClockTime)},
 		fieldReader{name: "max_clock_energy_j", read: func() { h.MaxClockEnergy = p.energy() }},
-		fieldReader{name: "line_gap", read: func() { h.LineGap = p.ratio() }, optional: true},
-		fieldReader{name: "quantum_w", read: func() { h.Quantum = p.power(unit.MaxPower) }, optional: true},
+		fieldReader{name: "line_gap", read: func() {
+			if h.LineGap = p.ratio(); h.LineGap == 0 {
+				p.failValue(p.pos, "0 means that all points are there: leave it out")
+			}
+		}, optional: true},
+		fieldReader{name: "quantum_w", read: func() {
+			if h.Quantum = p.power(unit.MaxPower); h.Quantum == 0 {
+				p.failValue(p.pos, "0 means that no slope was rounded: leave it out")
+			}
+		}, optional: true},
 		fieldReader{name: "order", read: func() { p.order(h) }, optional: true},
 		fieldReader{name: "options", read: func() { p.array(func(int) { p.curve(h) }) }},
 		fieldReader{name: "points", read: p.skip},
@@ -157,6 +165,9 @@ func (p *parser) order(h *Header) {
 		p.array(func(int) { actions = append(actions, p.string()) })
 		h.Order = append(h.Order, actions)
 	})
+	if len(h.Order) == 0 {
+		p.failValue(p.pos, "it is empty: leave it out where the schedule's name says it")
+	}
 }
 
 func (p *parser) curve(h *Header) {

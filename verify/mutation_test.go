@@ -334,3 +334,22 @@ func difference(a, b []byte) string {
 	}
 	return "nothing"
 }
+
+// TestNeedlessFields adds fields that may be left out, with the value that means
+// nothing.
+func TestNeedlessFields(t *testing.T) {
+	profile := invented(3)
+	f := made(t, profile, "1f1b", pipeline.Size{Microbatches: 4}, 20*unit.Watt, characterize.Options{})
+	var text bytes.Buffer
+	if _, err := f.WriteTo(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{`"order":[]`, `"line_gap":0`, `"quantum_w":0`, `"line_gap":0.000000001`} {
+		changed := strings.Replace(text.String(), `"options"`, field+`,"options"`, 1)
+		_, err := Read(strings.NewReader(changed), "F.json", profile)
+		var violation *Violation
+		if !errors.As(err, &violation) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
