@@ -31,7 +31,7 @@ type frontierCommand struct {
 	ScheduleCSV   string       `name:"schedule-csv" group:"The pipeline:" xor:"schedule" file:"" placeholder:"S.csv" help:"Instead of a schedule: what each rank runs, as PyTorch's schedule CSV."`
 	Microbatches  int          `group:"The pipeline:" short:"m" placeholder:"M" help:"Microbatches of an iteration, in one pipeline."`
 	Ranks         int          `group:"The pipeline:" placeholder:"N" help:"Pipeline ranks. Without it, as many as hold the profile's stages."`
-	Chunks        int          `group:"The pipeline:" placeholder:"N" help:"Stages that each rank holds, where the schedule has several."`
+	Chunks        int          `group:"The pipeline:" placeholder:"N" help:"Stages that each rank holds, where the schedule has several. The profile then has ranks × chunks stages, each chunk measured by itself."`
 	Group         int          `group:"The pipeline:" placeholder:"N" help:"Microbatches that run through one chunk before the next, in interleaved schedules."`
 	BlockingPower []unit.Power `group:"The pipeline:" placeholder:"W" help:"What one GPU draws while it waits, in watts: one value, or one for each rank, as in 84,84,70,70."`
 

@@ -227,3 +227,40 @@ func TestDocs(t *testing.T) {
 		checkExamples(t, strings.ReplaceAll(text, "`perseus ", "\nperseus "))
 	}
 }
+
+// TestQuickstart runs the commands of the quickstart's first two parts, and compares
+// what it shows of their output.
+func TestQuickstart(t *testing.T) {
+	page, _, _ := strings.Cut(read(t, "../../docs/quickstart.md"), "\n## 3.")
+	_, page, _ = strings.Cut(page, "\n## 1.")
+	t.Chdir(t.TempDir())
+	var block, output string
+	commands, shown := 0, 0
+	for line := range strings.Lines(page + "\n") {
+		if code, ok := strings.CutPrefix(line, "    "); ok {
+			block += code
+			continue
+		}
+		command, isCommand := strings.CutPrefix(strings.TrimSpace(block), "perseus ")
+		switch {
+		case block == "":
+		case isCommand:
+			args := strings.Fields(command)
+			r := must(t, args...)
+			output = r.stdout + r.stderr
+			if last := args[len(args)-1]; args[len(args)-2] == "-o" {
+				output += read(t, last)
+			}
+			commands++
+		default:
+			if !strings.Contains(output, block) {
+				t.Errorf("the page shows\n%sbut it is\n%.1500s", block, output)
+			}
+			shown++
+		}
+		block = ""
+	}
+	if commands < 4 || shown < 2 {
+		t.Errorf("only %d commands and %d outputs", commands, shown)
+	}
+}

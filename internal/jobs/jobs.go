@@ -38,7 +38,7 @@ func Order(schedule string, size pipeline.Size, stages int) (*pipeline.Order, er
 			each = size.Chunks
 		}
 		if stages%each != 0 {
-			return nil, fmt.Errorf("%s: the profile's %d stages do not divide among ranks of %d each", s.Name, stages, each)
+			return nil, fmt.Errorf("%s: the profile's %d stages do not divide among ranks of %d each; %s", s.Name, stages, each, whatStagesAre)
 		}
 		size.Ranks = stages / each
 	}
@@ -47,9 +47,40 @@ func Order(schedule string, size pipeline.Size, stages int) (*pipeline.Order, er
 		return nil, err
 	}
 	if o.Stages != stages {
-		return nil, fmt.Errorf("%s on %d ranks with %d chunks each has %d stages, but the profile has %d", s.Name, o.Size.Ranks, o.Size.Chunks, o.Stages, stages)
+		return nil, fmt.Errorf("%s on %s with %s each has %d stages, but the profile has %d; %s%s",
+			s.Name, count(o.Size.Ranks, "rank"), count(o.Size.Chunks, "chunk"), o.Stages, stages, whatStagesAre, waysOut(o, stages))
 	}
 	return o, nil
+}
+
+// whatStagesAre ends messages about stages that do not fit.
+const whatStagesAre = "a stage is a part of the model that runs as one forward and one backward, and there are ranks × chunks of them"
+
+// waysOut says what to do where a profile has another number of stages than an
+// order of several ranks.
+func waysOut(o *pipeline.Order, stages int) string {
+	ways := fmt.Sprintf(": measure %d stages, each chunk by itself", o.Stages)
+	if o.Size.Chunks == 1 {
+		ways = fmt.Sprintf(": measure %d stages", o.Stages)
+	}
+	if o.Placement != pipeline.Bidirectional && stages%o.Size.Chunks == 0 && stages/o.Size.Chunks > 0 {
+		ways += fmt.Sprintf(", or give --ranks %d", stages/o.Size.Chunks)
+	}
+	if o.Placement == pipeline.Loop && o.Size.Chunks > 1 && stages%o.Size.Ranks == 0 && stages >= o.Size.Ranks {
+		if chunks := stages / o.Size.Ranks; chunks > 1 {
+			ways += fmt.Sprintf(", or --chunks %d", chunks)
+		} else {
+			ways += ", or take a schedule of one chunk a rank, such as 1f1b"
+		}
+	}
+	return ways
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // New returns the job of running a profile's stages in an order. blocking is

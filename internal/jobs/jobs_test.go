@@ -90,3 +90,23 @@ func TestExample(t *testing.T) {
 		t.Errorf("%d stages, repeats: %v", p.Stages(), p.HasRepeats())
 	}
 }
+
+// TestStagesDoNotFit has the message say what a stage is, and what to do.
+func TestStagesDoNotFit(t *testing.T) {
+	for _, c := range []struct {
+		schedule string
+		size     pipeline.Size
+		stages   int
+		want     string
+	}{
+		{"interleaved-1f1b", pipeline.Size{Ranks: 4, Chunks: 2, Microbatches: 8}, 4, "interleaved-1f1b on 4 ranks with 2 chunks each has 8 stages, but the profile has 4; " + whatStagesAre +
+			": measure 8 stages, each chunk by itself, or give --ranks 2, or take a schedule of one chunk a rank, such as 1f1b"},
+		{"interleaved-1f1b", pipeline.Size{Ranks: 4, Chunks: 2, Microbatches: 8}, 12, ", or give --ranks 6, or --chunks 3"},
+		{"1f1b", pipeline.Size{Ranks: 2, Microbatches: 8}, 4, "1f1b on 2 ranks with 1 chunk each has 2 stages, but the profile has 4; " + whatStagesAre + ": measure 2 stages, or give --ranks 4"},
+		{"interleaved-1f1b", pipeline.Size{Chunks: 3, Microbatches: 8}, 4, "do not divide among ranks of 3 each; " + whatStagesAre},
+	} {
+		if _, err := Order(c.schedule, c.size, c.stages); err == nil || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.schedule, err)
+		}
+	}
+}
