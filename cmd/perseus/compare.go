@@ -37,7 +37,7 @@ type compareCommand struct {
 	profileFlags
 	jobFlags
 
-	Paper      string      `group:"The paper's tables:" type:"path" placeholder:"DIR" help:"Make the tables of the paper from the profiles in a folder, the published figures beside them."`
+	Paper      string      `group:"The paper's tables:" type:"path" placeholder:"DIR" help:"Make the tables of the paper from the profiles in a folder, the published figures beside them; docs/compare.md says which files these are and where they are published."`
 	LargeScale bool        `group:"The paper's tables:" help:"Emulate 1,024 to 16,384 GPUs, from --profile or with --paper."`
 	Straggler  *plan.Ratio `group:"The paper's tables:" placeholder:"1.2" help:"The straggler of --large-scale; 1.2 without it."`
 
@@ -245,7 +245,7 @@ func (c *compareCommand) workloads(w *world) ([]baseline.Workload, error) {
 			return nil, err
 		}
 		if len(paths) == 0 {
-			return nil, fmt.Errorf("%s: there is no profile (*.csv) in it", c.Paper)
+			return nil, fmt.Errorf("%s: there is no profile (*.csv) in it; the paper's are in the folder sosp24_data of its artifact: gpt3-175b-a100-sxm.csv, bloom-176b-a40.csv and so on", c.Paper)
 		}
 		slices.Sort(paths)
 	} else if c.Profile == "" {
