@@ -85,8 +85,8 @@ func (c *simulateCommand) Run(w *world) error {
 }
 
 func (c *simulateCommand) calibrate(w *world) error {
-	if c.Frontier != "" || c.Format == "csv" {
-		return input(errors.New("--calibrate stands alone: it takes neither a frontier nor --format csv"))
+	if c.Frontier != "" || c.Format == "csv" || c.ignored() != "" {
+		return input(errors.New("--calibrate stands alone: it takes neither a frontier nor --format csv, nor what else says what runs and how"))
 	}
 	r, err := fileio.Open(c.Calibrate, w.stdin)
 	if err != nil {
@@ -108,6 +108,25 @@ func (c *simulateCommand) calibrate(w *world) error {
 	return fileio.Write(w.ctx, c.Output, w.stdout, write)
 }
 
+// ignored returns a flag that was given and that says what runs or under which
+// conditions, or "".
+func (c *simulateCommand) ignored() string {
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"--margin", c.Margin != 0}, {"--profile", c.Profile != ""}, {"--plan", c.Plan != ""},
+		{"--clocks", c.Clocks != nil || c.MaxClocks}, {"--time", c.Time != nil || c.Slowdown != nil || c.Straggler != nil || c.MinEnergy || c.Fastest},
+		{"--pipelines", c.Pipelines != 1}, {"--slow", len(c.Slow) > 0}, {"--trace", c.Trace != ""}, {"--noise", c.Noise != 0},
+		{"--iterations", c.Iterations != 1}, {"--blocking-power", c.BlockingPower != ""}, {"--switch-latency", c.SwitchLatency != ""},
+	} {
+		if f.given {
+			return f.name
+		}
+	}
+	return ""
+}
+
 // summary runs the job that the flags describe.
 func (c *simulateCommand) summary(w *world) (*simulate.Summary, error) {
 	switch {
@@ -117,6 +136,11 @@ func (c *simulateCommand) summary(w *world) (*simulate.Summary, error) {
 		return nil, fmt.Errorf("--iterations %d: expected 1 … %d", c.Iterations, 1<<20)
 	case c.Show < 0 || c.Show >= c.Pipelines:
 		return nil, fmt.Errorf("--pipeline %d: the job has 0 … %d", c.Show, c.Pipelines-1)
+	}
+	if flag := c.ignored(); flag != "" && (c.Plan != "" || c.MaxClocks || c.Clocks != nil) {
+		if flag == "--margin" || flag == "--profile" && c.Frontier == "" {
+			return nil, fmt.Errorf("%s has no use here: what runs is given, op by op", flag)
+		}
 	}
 	o, constant, err := c.options()
 	if err != nil {

@@ -213,3 +213,23 @@ func TestSimulateStraggler(t *testing.T) {
 		}
 	}
 }
+
+// TestSimulateRefuses has no flag be ignored.
+func TestSimulateRefuses(t *testing.T) {
+	profile := smallProfile(t, 2, false)
+	file, _ := frontierOf(t, "-p", profile, "--schedule", "1f1b", "-m", "3", "--blocking-power", "60")
+	plan := writeFile(t, "plan.csv", must(t, "plan", file, "--fastest").stdout)
+	for _, args := range [][]string{
+		{file, "--max-clocks", "--margin", "1%"}, {file, "--clocks", "1410", "--margin", "1%"}, {file, "--plan", plan, "--margin", "1%"},
+		{"--plan", plan, "--blocking-power", "60", "--profile", profile},
+	} {
+		if r := perseus(t, "", append([]string{"simulate"}, args...)...); r.status != statusBadInput || !strings.Contains(r.stderr, "has no use here") {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
+	for _, flags := range [][]string{{"--noise", "1%"}, {"--plan", plan}, {"--pipelines", "2"}, {"--max-clocks"}, {"--min-energy"}} {
+		if r := perseus(t, "", append([]string{"simulate", "--calibrate", plan}, flags...)...); r.status != statusBadInput || !strings.Contains(r.stderr, "stands alone") {
+			t.Errorf("%q: %+v", flags, r)
+		}
+	}
+}
