@@ -411,7 +411,7 @@ func TestBadJobs(t *testing.T) {
 		{with("--p2p-latency=-1ms"), "--p2p-latency"},
 		// Groups.
 		{with("--tp", "2", "--dp", "3", "--world-size", "16"), "world size 16 is not tp·cp·dp·pp = 2·1·3·2 = 12"},
-		{with("--pp", "4"), "1f1b on 4 ranks with 1 chunks each has 4 stages, but the profile has 2"},
+		{with("--pp", "4"), "1f1b on 4 ranks with 1 chunk each has 4 stages, but the profile has 2"},
 		{with("--pp", "4", "--ranks", "2"), "pp is 4, but 1f1b has 2 ranks"},
 		{with("--tp", "2", "--rank-order", "dp-pp"), "tp is missing, and its size is 2"},
 		{with("--cap", "rank=2:1200MHz"), "there is no rank 2; there are 0 … 1"},

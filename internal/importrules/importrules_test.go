@@ -40,11 +40,12 @@ var rules = []rule{
 	// The common ground.
 	{"internal/excerpt", pure, nil},
 	{"internal/unpack", core, nil},
+	{"internal/filekind", pure, nil},
 	{"unit", pure, []string{"internal/excerpt"}},
 	{"dag", pure, []string{"unit"}},
 
 	// The two halves of a problem. They do not know each other.
-	{"profile", core, []string{"unit", "internal/excerpt", "internal/unpack", "dag"}},
+	{"profile", core, []string{"unit", "internal/excerpt", "internal/filekind", "internal/unpack", "dag"}},
 	{"pipeline", core, []string{"unit", "internal/excerpt", "dag"}},
 	// Where GPUs are, and options of what was not measured. Nor do these two know anything else.
 	{"parallel", pure, nil},
@@ -55,18 +56,18 @@ var rules = []rule{
 	{"round", pure, []string{"unit", "dag", "frontier"}},
 
 	// The result in a file, and its checker, which shares no code with what it checks.
-	{"frontierfile", core, []string{"unit", "internal/unpack", "dag"}},
+	{"frontierfile", core, []string{"unit", "internal/filekind", "internal/unpack", "dag"}},
 	{"verify", core, []string{"unit", "dag", "frontierfile"}},
 
 	// What puts the parts together: characterize makes a frontier file, plan looks up one schedule in it.
 	{"characterize", core, solver},
 	{"plan", core, append(slices.Clone(solver), "characterize")},
-	{"simulate", core, append(slices.Clone(solver), "characterize", "plan")},
+	{"simulate", core, append(slices.Clone(solver), "internal/filekind", "characterize", "plan")},
 	{"baseline", core, append(slices.Clone(solver), "characterize", "plan", "simulate")},
 	{"report", core, append(slices.Clone(solver), "characterize", "plan", "simulate", "baseline")},
 
 	// The edges import the core, never the reverse.
-	{"internal", edge, append(slices.Clone(library), "internal/excerpt", "internal/unpack")},
+	{"internal", edge, append(slices.Clone(library), "internal/excerpt", "internal/filekind", "internal/unpack")},
 	{"cmd", edge, append(slices.Clone(library), "internal")},
 }
 
