@@ -28,16 +28,16 @@ type compareCommand struct {
 	Profile  string `short:"p" file:"" placeholder:"P.csv" help:"Its profile, so that baselines use every measured clock; or, without a frontier, the profile to make one from."`
 
 	Schedule      string       `group:"Without a frontier:" placeholder:"1f1b" help:"As in perseus frontier; 1f1b without it."`
-	Microbatches  int          `group:"Without a frontier:" short:"m" placeholder:"M" help:"As in perseus frontier."`
-	Ranks         int          `group:"Without a frontier:" placeholder:"N" help:"As in perseus frontier."`
-	Chunks        int          `group:"Without a frontier:" placeholder:"N" help:"As in perseus frontier."`
-	Group         int          `group:"Without a frontier:" placeholder:"N" help:"As in perseus frontier."`
+	Microbatches  int          `min:"1" group:"Without a frontier:" short:"m" placeholder:"M" help:"As in perseus frontier."`
+	Ranks         int          `min:"1" group:"Without a frontier:" placeholder:"N" help:"As in perseus frontier."`
+	Chunks        int          `min:"1" group:"Without a frontier:" placeholder:"N" help:"As in perseus frontier."`
+	Group         int          `min:"1" group:"Without a frontier:" placeholder:"N" help:"As in perseus frontier."`
 	BlockingPower []unit.Power `group:"Without a frontier:" placeholder:"W" help:"As in perseus frontier."`
 
 	profileFlags
 	jobFlags
 
-	Paper      string      `group:"The paper's tables:" type:"path" placeholder:"DIR" help:"Make the tables of the paper from the profiles in a folder, the published figures beside them; docs/compare.md says which files these are and where they are published."`
+	Paper      string      `group:"The paper's tables:" folder:"" placeholder:"DIR" help:"Make the tables of the paper from the profiles in a folder, the published figures beside them; docs/compare.md says which files these are and where they are published."`
 	LargeScale bool        `group:"The paper's tables:" help:"Emulate 1,024 to 16,384 GPUs, from --profile or with --paper."`
 	Straggler  *plan.Ratio `group:"The paper's tables:" placeholder:"1.2" help:"The straggler of --large-scale; 1.2 without it."`
 
@@ -52,7 +52,7 @@ type compareCommand struct {
 
 	JSON   bool   `name:"json" help:"For programs."`
 	Format string `enum:"text,json" default:"text" hidden:"" help:"text or json."`
-	Output string `short:"o" file:"" placeholder:"FILE" default:"-" help:"Where to write it. Standard output without it."`
+	Output string `short:"o" file:"" output:"" placeholder:"FILE" default:"-" help:"Where to write it. Standard output without it."`
 }
 
 // Help is the text of perseus compare --help.
@@ -246,6 +246,9 @@ func (c *compareCommand) workloads(w *world) ([]baseline.Workload, error) {
 		}
 		if len(paths) == 0 {
 			return nil, fmt.Errorf("%s: there is no profile (*.csv) in it; the paper's are in the folder sosp24_data of its artifact: gpt3-175b-a100-sxm.csv, bloom-176b-a40.csv and so on", c.Paper)
+		}
+		if err := fileio.Distinct(paths, []string{c.Output}); err != nil {
+			return nil, err
 		}
 		slices.Sort(paths)
 	} else if c.Profile == "" {

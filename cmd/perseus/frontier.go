@@ -25,22 +25,22 @@ type frontierCommand struct {
 	DAG     string   `name:"dag" file:"" xor:"profile" placeholder:"G.json" help:"Instead of a profile and a pipeline: any graph of ops with their options; perseus schedules dag-schema prints the format."`
 	Example bool     `xor:"profile" help:"Use a synthetic profile of 8 stages in place of measurements. Then the other flags have defaults: 1f1b, 12 microbatches, 84 W."`
 
-	WriteProfile string `file:"" placeholder:"P.csv" help:"With --example: also write the synthetic profile, for perseus verify and perseus show."`
+	WriteProfile string `file:"" output:"" placeholder:"P.csv" help:"With --example: also write the synthetic profile, for perseus verify and perseus show."`
 
 	Schedule      string       `group:"The pipeline:" xor:"schedule" schedules:"" placeholder:"1f1b" help:"One of ${schedules}."`
 	ScheduleCSV   string       `name:"schedule-csv" group:"The pipeline:" xor:"schedule" file:"" placeholder:"S.csv" help:"Instead of a schedule: what each rank runs, as PyTorch's schedule CSV."`
-	Microbatches  int          `group:"The pipeline:" short:"m" placeholder:"M" help:"Microbatches of an iteration, in one pipeline."`
-	Ranks         int          `group:"The pipeline:" placeholder:"N" help:"Pipeline ranks. Without it, as many as hold the profile's stages."`
-	Chunks        int          `group:"The pipeline:" placeholder:"N" help:"Stages that each rank holds, where the schedule has several. The profile then has ranks × chunks stages, each chunk measured by itself."`
-	Group         int          `group:"The pipeline:" placeholder:"N" help:"Microbatches that run through one chunk before the next, in interleaved schedules."`
+	Microbatches  int          `min:"1" group:"The pipeline:" short:"m" placeholder:"M" help:"Microbatches of an iteration, in one pipeline."`
+	Ranks         int          `min:"1" group:"The pipeline:" placeholder:"N" help:"Pipeline ranks. Without it, as many as hold the profile's stages."`
+	Chunks        int          `min:"1" group:"The pipeline:" placeholder:"N" help:"Stages that each rank holds, where the schedule has several. The profile then has ranks × chunks stages, each chunk measured by itself."`
+	Group         int          `min:"1" group:"The pipeline:" placeholder:"N" help:"Microbatches that run through one chunk before the next, in interleaved schedules."`
 	BlockingPower []unit.Power `group:"The pipeline:" placeholder:"W" help:"What one GPU draws while it waits, in watts: one value, or one for each rank, as in 84,84,70,70."`
 
 	jobFlags
 	profileFlags
 
-	Points  int         `group:"The frontier:" placeholder:"N" help:"At most this many points, in place of all."`
+	Points  int         `min:"3" group:"The frontier:" placeholder:"N" help:"At most this many points, in place of all."`
 	Epsilon *percentage `group:"The frontier:" placeholder:"0.01%" help:"So few points that lines between them stay this close to the frontier."`
-	Output  string      `group:"The frontier:" short:"o" file:"" placeholder:"F.json" help:"Where to write it; compressed if the name ends in .gz. Without it: standard output, or for people if that is a terminal."`
+	Output  string      `group:"The frontier:" short:"o" file:"" output:"" placeholder:"F.json" help:"Where to write it; compressed if the name ends in .gz. Without it: standard output, or for people if that is a terminal."`
 	jsonFlag
 	Format string `group:"The frontier:" enum:"auto,json,text" default:"auto" help:"json (the frontier), text (as perseus show) or auto."`
 	Quiet  bool   `short:"q" help:"No summary on standard error."`
@@ -68,6 +68,9 @@ func (c *frontierCommand) Run(w *world) error {
 	}
 	if c.WriteProfile != "" && !c.Example {
 		return input(errors.New("--write-profile writes the profile of --example; a profile of measurements is there already"))
+	}
+	if c.WriteProfile == fileio.Stdio && c.output() == fileio.Stdio {
+		return input(errors.New("--write-profile and the frontier cannot both be standard output; give --output"))
 	}
 	for _, path := range []string{c.output(), cmp.Or(c.WriteProfile, fileio.Stdio)} {
 		if err := fileio.Check(path); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/perseus-energy/perseus/derive"
@@ -50,6 +51,9 @@ func (d *deriveFlag) rules() ([]derive.Rule, error) {
 		return nil, nil
 	}
 	rules, err := derive.Parse(d.Derive)
+	if err == nil {
+		err = jobs.CheckRules(rules)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--derive: %w", err)
 	}
@@ -63,17 +67,17 @@ type jobFlags struct {
 	Fixed      string    `group:"Ops that were not measured:" placeholder:"LIST" help:"Add ops of a fixed time, as in load=5ms,reduce-grad=80ms,optimizer=20ms. GPUs draw meanwhile what they draw waiting."`
 	P2PLatency unit.Time `name:"p2p-latency" group:"Ops that were not measured:" placeholder:"1.2ms" help:"How long a value takes from one pipeline rank to another."`
 
-	MicrobatchFactors string `group:"Unequal ops:" placeholder:"LIST|FILE" help:"How much longer and dearer each microbatch is than measured: a factor for each, as in 1,1.2,0.9, or time:energy as in 1.2:1.15, or a CSV file with microbatch,time_factor,energy_factor."`
+	MicrobatchFactors string `file:"" group:"Unequal ops:" placeholder:"LIST|FILE" help:"How much longer and dearer each microbatch is than measured: a factor for each, as in 1,1.2,0.9, or time:energy as in 1.2:1.15, or a CSV file with microbatch,time_factor,energy_factor."`
 	OpFactors         string `group:"Unequal ops:" file:"" placeholder:"FILE" help:"The same for single ops, in place of their microbatch's: a CSV file with stage,microbatch,instruction,time_factor,energy_factor."`
 
-	TP        int      `name:"tp" group:"Parallel groups:" placeholder:"N" help:"Degree of tensor parallelism."`
-	CP        int      `name:"cp" group:"Parallel groups:" placeholder:"N" help:"Degree of context parallelism."`
-	EP        int      `name:"ep" group:"Parallel groups:" placeholder:"N" help:"Degree of expert parallelism."`
-	ETP       int      `name:"etp" group:"Parallel groups:" placeholder:"N" help:"Tensor parallelism of experts; without it that of all else."`
-	DP        int      `name:"dp" group:"Parallel groups:" placeholder:"N" help:"Degree of data parallelism; without it, what the world size makes it."`
-	PP        int      `name:"pp" group:"Parallel groups:" placeholder:"N" help:"Degree of pipeline parallelism: the pipeline's ranks, as --ranks."`
+	TP        int      `min:"1" name:"tp" group:"Parallel groups:" placeholder:"N" help:"Degree of tensor parallelism."`
+	CP        int      `min:"1" name:"cp" group:"Parallel groups:" placeholder:"N" help:"Degree of context parallelism."`
+	EP        int      `min:"1" name:"ep" group:"Parallel groups:" placeholder:"N" help:"Degree of expert parallelism."`
+	ETP       int      `min:"1" name:"etp" group:"Parallel groups:" placeholder:"N" help:"Tensor parallelism of experts; without it that of all else."`
+	DP        int      `min:"1" name:"dp" group:"Parallel groups:" placeholder:"N" help:"Degree of data parallelism; without it, what the world size makes it."`
+	PP        int      `min:"1" name:"pp" group:"Parallel groups:" placeholder:"N" help:"Degree of pipeline parallelism: the pipeline's ranks, as --ranks."`
 	RankOrder string   `group:"Parallel groups:" placeholder:"tp-cp-ep-dp-pp" help:"How global ranks are laid out, leftmost fastest, as in Megatron-LM."`
-	WorldSize int      `group:"Parallel groups:" placeholder:"N" help:"How many GPUs there are in all; checked against the degrees."`
+	WorldSize int      `min:"1" group:"Parallel groups:" placeholder:"N" help:"How many GPUs there are in all; checked against the degrees."`
 	Cap       []string `group:"Parallel groups:" sep:"none" placeholder:"rank=3:1200MHz" help:"The highest clock of a pipeline rank, or, with the flags above, of a global one; rank=0-3:… for several. Can be repeated."`
 }
 
@@ -133,7 +137,7 @@ func (j *jobFlags) microbatchFactors(w *world) ([]frontierfile.Factors, error) {
 	switch {
 	case j.MicrobatchFactors == "":
 		return nil, nil
-	case jobs.IsFactorList(j.MicrobatchFactors):
+	case jobs.IsFactorList(j.MicrobatchFactors) && !exists(j.MicrobatchFactors):
 		return jobs.ParseMicrobatchFactors(j.MicrobatchFactors)
 	}
 	r, err := fileio.Open(j.MicrobatchFactors, w.stdin)
@@ -142,4 +146,9 @@ func (j *jobFlags) microbatchFactors(w *world) ([]frontierfile.Factors, error) {
 	}
 	defer r.Close()
 	return jobs.ReadMicrobatchFactors(r, fileio.Name(j.MicrobatchFactors))
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

@@ -388,8 +388,8 @@ func TestBadJobs(t *testing.T) {
 		{order("0F0,0I0,0W0\n1F0,1B0\n"), "stage 0 on rank 0 needs input-gradient (0I0), which the profile lacks; it has backward, forward: measure it, or ask for it to be derived with --derive split-backward"},
 		// Sizes.
 		{[]string{"frontier", "-p", profile, "--schedule", "1f1b", "-m", "1000000000", "--blocking-power", "84"}, "1f1b: microbatches = 1000000000: an order has at most 16777216 actions"},
-		{[]string{"frontier", "-p", profile, "--schedule", "1f1b", "-m", "0", "--blocking-power", "84"}, "--microbatches is missing"},
-		{[]string{"frontier", "-p", profile, "--schedule", "1f1b", "--microbatches=-3", "--blocking-power", "84"}, "microbatches = -3"},
+		{[]string{"frontier", "-p", profile, "--schedule", "1f1b", "-m", "0", "--blocking-power", "84"}, "--microbatches 0: at least 1 is needed"},
+		{[]string{"frontier", "-p", profile, "--schedule", "1f1b", "--microbatches=-3", "--blocking-power", "84"}, "--microbatches -3: at least 1 is needed"},
 		{named("interleaved-1f1b", "--chunks", "2", "--ranks", "1", "--group", "7"), "group"},
 		{named("dualpipe"), "dualpipe: 2 microbatches on 2 ranks: their number must be even and at least 4"},
 		{named("1f1b", "--chunks", "2"), "1 chunks: it has 1"[2:]},

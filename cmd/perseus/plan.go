@@ -29,7 +29,7 @@ type planCommand struct {
 	jsonFlag
 	Format string `enum:"csv,json,zeus" default:"csv" help:"csv (one op a line), json (for programs, with the bound) or zeus (for Zeus's PointSolution schedulers)."`
 	PerGPU bool   `name:"per-gpu" help:"A row, or with zeus a list, for each global rank of the job in place of each pipeline rank. The frontier must know the parallel groups."`
-	Output string `short:"o" file:"" placeholder:"FILE" default:"-" help:"Where to write the plan; compressed if the name ends in .gz. Standard output without it."`
+	Output string `short:"o" file:"" output:"" placeholder:"FILE" default:"-" help:"Where to write the plan; compressed if the name ends in .gz. Standard output without it."`
 	Quiet  bool   `short:"q" help:"No summary on standard error."`
 }
 

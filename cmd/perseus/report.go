@@ -19,7 +19,7 @@ import (
 
 type reportCommand struct {
 	Frontier string   `arg:"" name:"F.json" file:"" help:"The frontier, from perseus frontier; - is standard input."`
-	Output   string   `short:"o" file:"" placeholder:"FILE" help:"Where to write the page; - is standard output, which it is without --svg, --png and --trace."`
+	Output   string   `short:"o" file:"" output:"" placeholder:"FILE" help:"Where to write the page; - is standard output, which it is without --svg, --png and --trace."`
 	Profile  []string `short:"p" file:"" sep:"none" placeholder:"P.csv" help:"The frontier's profile: what was dropped of it, and baselines at every measured clock."`
 	Title    string   `placeholder:"TEXT" help:"The page's title."`
 
@@ -39,10 +39,10 @@ type reportCommand struct {
 	PUE      plan.Ratio `name:"pue" group:"Cost:" default:"1" placeholder:"1" help:"What the data centre draws for each watt of its GPUs."`
 	GPUs     int        `name:"gpus" group:"Cost:" default:"10000" placeholder:"10000" help:"A fleet to reckon for."`
 
-	SVG   string `name:"svg" group:"Parts of it:" type:"path" placeholder:"DIR" help:"Also write each picture as SVG into a folder, which is made if need be."`
-	PNG   string `name:"png" group:"Parts of it:" type:"path" placeholder:"DIR" help:"Also write each picture as PNG into a folder."`
+	SVG   string `name:"svg" group:"Parts of it:" folder:"" placeholder:"DIR" help:"Also write each picture as SVG into a folder, which is made if need be."`
+	PNG   string `name:"png" group:"Parts of it:" folder:"" placeholder:"DIR" help:"Also write each picture as PNG into a folder."`
 	Scale int    `group:"Parts of it:" default:"2" placeholder:"2" help:"How large PNG pictures are, 1 to 8."`
-	Trace string `group:"Parts of it:" file:"" placeholder:"T.json" help:"Also write both timelines as a trace for Perfetto or chrome://tracing."`
+	Trace string `group:"Parts of it:" file:"" output:"" placeholder:"T.json" help:"Also write both timelines as a trace for Perfetto or chrome://tracing."`
 }
 
 // Help is the text of perseus report --help.
@@ -70,6 +70,9 @@ func (c *reportCommand) Run(w *world) error {
 	if err != nil {
 		return input(err)
 	}
+	if err := c.distinct(contents.Pictures()); err != nil {
+		return input(err)
+	}
 	output := c.Output
 	if output == "" && c.SVG == "" && c.PNG == "" && c.Trace == "" {
 		output = fileio.Stdio
@@ -94,12 +97,26 @@ func (c *reportCommand) Run(w *world) error {
 	return nil
 }
 
+// distinct returns an error where a picture would replace another file of this command.
+func (c *reportCommand) distinct(pictures []*page.Picture) error {
+	outputs := []string{c.Output, c.Trace}
+	for _, p := range pictures {
+		if c.SVG != "" {
+			outputs = append(outputs, filepath.Join(c.SVG, p.Name+".svg"))
+		}
+		if c.PNG != "" {
+			outputs = append(outputs, filepath.Join(c.PNG, p.Name+".png"))
+		}
+	}
+	return fileio.Distinct(append([]string{c.Frontier}, c.Profile...), outputs)
+}
+
 // picture writes a file into a folder, or nothing where there is no folder.
 func (c *reportCommand) picture(w *world, folder, name string, write func(io.Writer) error) error {
 	if folder == "" {
 		return nil
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // pictures are for all to see
+	if err := os.MkdirAll(folder, 0o777); err != nil { //nolint:gosec // as any new folder: the umask says who may read it
 		return err
 	}
 	return fileio.Write(w.ctx, filepath.Join(folder, name), w.stdout, write)

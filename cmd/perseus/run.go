@@ -37,7 +37,7 @@ type commands struct {
 	Completion completionCommand `cmd:"" help:"Print the script by which a shell completes perseus on the Tab key."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 
-	CPUProfile string `name:"cpuprofile" hidden:"" placeholder:"FILE" type:"path" help:"Write a CPU profile."`
+	CPUProfile string `name:"cpuprofile" hidden:"" placeholder:"FILE" output:"" help:"Write a CPU profile."`
 }
 
 const description = `Perseus finds the energy that a training pipeline wastes without being any faster for it.
@@ -59,7 +59,8 @@ type world struct {
 // exit status. It returns soon after ctx ends.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var c commands
-	w := &world{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, getenv: os.Getenv}
+	out := &checked{Writer: stdout}
+	w := &world{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, getenv: os.Getenv}
 	parsed, status := w.parse(args, &c)
 	if parsed == nil {
 		return status
@@ -69,7 +70,23 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return w.fail(badInput{err})
 	}
 	defer stop()
-	return w.finish(parsed)
+	return w.finish(parsed, out)
+}
+
+// checked keeps the first error of writing to standard output, so that none is
+// lost, whoever wrote. One that the caller has closed gives none: Go has opened
+// /dev/null in its place before main.
+type checked struct {
+	io.Writer
+	err error
+}
+
+func (c *checked) Write(b []byte) (int, error) {
+	n, err := c.Writer.Write(b)
+	if c.err == nil {
+		c.err = err
+	}
+	return n, err
 }
 
 // parse fills c with the arguments. It returns nil and the exit status where
@@ -93,11 +110,14 @@ func (w *world) parse(args []string, c *commands) (parsed *kong.Context, status 
 		return nil, statusBadInput
 	}
 	parsed, err = parser.Parse(familiar(args))
+	if out, ok := w.stdout.(*checked); ok && out.err != nil {
+		return nil, w.fail(out.err) // it is of the help, not of the arguments
+	}
 	switch {
 	case helped: // kong goes on after the help, to no use
 		return nil, statusDone
 	case err == nil:
-		err = oneFormat(parsed)
+		err = errors.Join(oneFormat(parsed), check(parsed))
 	}
 	if err != nil {
 		return nil, w.fail(badInput{err})
@@ -112,11 +132,14 @@ const grace = 20 * time.Millisecond
 // finish runs the command that was parsed and returns the exit status, at the
 // latest grace after the context ended: the process ends then, and with it what
 // still runs.
-func (w *world) finish(parsed *kong.Context) int {
+func (w *world) finish(parsed *kong.Context, out *checked) int {
 	done := make(chan error, 1)
 	go func() { done <- parsed.Run(w) }()
 	select {
 	case err := <-done:
+		if err == nil {
+			err = out.err
+		}
 		return w.fail(err)
 	case <-w.ctx.Done():
 	}
@@ -172,6 +195,9 @@ func usageOf(parsed *kong.Context) string {
 
 // terminal returns the size of a stream's terminal, and whether it is one.
 func terminal(stream any) (width, height int, ok bool) {
+	if c, ok := stream.(*checked); ok {
+		stream = c.Writer
+	}
 	f, isFile := stream.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
 		return 0, 0, false

@@ -123,7 +123,7 @@ func TestWrongFlags(t *testing.T) {
 		{"frontier --example --schedule 1f1b --schedule-csv o.csv", "can't be used together"},
 		{"frontier --example --schedule-csv o.csv --ranks 4", "leave out their flags"},
 		{"frontier --example --microbatches 0.5", "expected a valid 64 bit int"},
-		{"frontier --example --microbatches=-1", "microbatches = -1"},
+		{"frontier --example --microbatches=-1", "--microbatches -1: at least 1 is needed"},
 		{"frontier --example --epsilon 0.01", "the sign is missing: write 1%"},
 		{"plan F.json --fastest --margin 0.5", "0.5 is of what? write 0.5% or 50%"},
 		{"plan F.json --slowdown 10%", "write 1.1 for 10% more"},

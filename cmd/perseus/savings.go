@@ -17,8 +17,8 @@ import (
 type schedulesSavingsCommand struct {
 	Profile       []string    `short:"p" file:"" sep:"none" xor:"profile" placeholder:"P.csv" help:"The measurements, of an even number of stages without --ranks."`
 	Example       bool        `xor:"profile" help:"Use a synthetic profile of 8 stages."`
-	Microbatches  int         `short:"m" default:"16" placeholder:"16" help:"Microbatches of an iteration."`
-	Ranks         int         `placeholder:"N" help:"Pipeline ranks. Without it, half as many as the profile has stages."`
+	Microbatches  int         `min:"1" short:"m" default:"16" placeholder:"16" help:"Microbatches of an iteration."`
+	Ranks         int         `min:"1" placeholder:"N" help:"Pipeline ranks. Without it, half as many as the profile has stages."`
 	BlockingPower *unit.Power `placeholder:"W" help:"What one GPU draws while it waits, in watts; 84 with --example."`
 	deriveFlag
 	profileFlags
@@ -63,12 +63,6 @@ func (c *schedulesSavingsCommand) Run(w *world) error {
 	}
 	if c.BlockingPower != nil {
 		blocking = *c.BlockingPower
-	}
-	if c.Ranks < 0 {
-		return input(fmt.Errorf("--ranks %d: at least 1 is needed", c.Ranks))
-	}
-	if c.Microbatches < 1 {
-		return input(fmt.Errorf("--microbatches %d: at least 1 is needed", c.Microbatches))
 	}
 	rows, err := jobs.Savings(w.ctx, p, c.Microbatches, blocking, c.Ranks, rules)
 	if err != nil {

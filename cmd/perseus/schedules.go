@@ -112,10 +112,10 @@ func listJSON(w *world) error {
 type schedulesShowCommand struct {
 	Name string `arg:"" schedules:"" help:"The schedule: ${schedules}."`
 
-	Ranks        *int `placeholder:"N" help:"Pipeline ranks. What is not given is of a small size that shows the schedule's shape."`
-	Microbatches *int `short:"m" placeholder:"N" help:"Microbatches of an iteration."`
-	Chunks       *int `placeholder:"N" help:"Stages that each rank holds, where the schedule has several."`
-	Group        *int `placeholder:"N" help:"Microbatches that run through one chunk before the next, in interleaved schedules."`
+	Ranks        *int `min:"1" placeholder:"N" help:"Pipeline ranks. What is not given is of a small size that shows the schedule's shape."`
+	Microbatches *int `min:"1" short:"m" placeholder:"N" help:"Microbatches of an iteration."`
+	Chunks       *int `min:"1" placeholder:"N" help:"Stages that each rank holds, where the schedule has several."`
+	Group        *int `min:"1" placeholder:"N" help:"Microbatches that run through one chunk before the next, in interleaved schedules."`
 	jsonFlag
 	Format string `enum:"text,csv,json" default:"text" help:"text (a picture), csv (PyTorch's schedule CSV) or json."`
 }
@@ -127,16 +127,10 @@ func (c *schedulesShowCommand) Run(w *world) error {
 		return input(err)
 	}
 	size := s.Example
-	for _, n := range []struct {
-		name  string
-		given *int
-		into  *int
-	}{{"ranks", c.Ranks, &size.Ranks}, {"microbatches", c.Microbatches, &size.Microbatches}, {"chunks", c.Chunks, &size.Chunks}, {"group", c.Group, &size.Group}} {
-		switch {
-		case n.given == nil:
-		case *n.given < 1:
-			return input(fmt.Errorf("--%s %d: at least 1 is needed", n.name, *n.given))
-		default:
+	for _, n := range []struct{ given, into *int }{
+		{c.Ranks, &size.Ranks}, {c.Microbatches, &size.Microbatches}, {c.Chunks, &size.Chunks}, {c.Group, &size.Group},
+	} {
+		if n.given != nil {
 			*n.into = *n.given
 		}
 	}

@@ -14,7 +14,7 @@ type showCommand struct {
 
 	jsonFlag
 	Format string `enum:"text,csv,json,svg" default:"text" help:"text (for people), csv (all points), json (landmarks and savings) or svg (a picture)."`
-	Output string `short:"o" file:"" placeholder:"FILE" default:"-" help:"Where to write it. Standard output without it."`
+	Output string `short:"o" file:"" output:"" placeholder:"FILE" default:"-" help:"Where to write it. Standard output without it."`
 	ASCII  bool   `name:"ascii" help:"Draw the plot with plain characters."`
 
 	Profile   []string `group:"How sure the savings are:" file:"" sep:"none" placeholder:"P.csv" help:"The profile, if ops were measured more than once: gives the interval of each saving, by drawing new profiles from the repeats."`

@@ -49,7 +49,7 @@ type simulateCommand struct {
 	JSON   bool   `name:"json" help:"Short for --format json."`
 	Format string `enum:"text,json,csv" default:"text" help:"text (for people), json, or csv (the timeline, one op a line)."`
 	Show   int    `name:"pipeline" default:"0" placeholder:"P" help:"The pipeline whose ranks the text shows."`
-	Output string `short:"o" file:"" placeholder:"FILE" default:"-" help:"Where to write it. Standard output without it."`
+	Output string `short:"o" file:"" output:"" placeholder:"FILE" default:"-" help:"Where to write it. Standard output without it."`
 }
 
 // Help is the text of perseus simulate --help.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -20,6 +21,7 @@ func mappers() kong.Option {
 			mapper(unit.ParsePower, "a power as in 83.64 (watts) or 15kW"),
 			mapper(parseFactor, "a factor as in 1.2"),
 			mapper(parseShare, "a share as in 0.5%"),
+			mapper(parseClock, "a clock in MHz as in 1410"),
 			mapper(round.ParseEffort, "fast, normal or best"),
 		} {
 			if err := o.Apply(k); err != nil {
@@ -54,11 +56,41 @@ func mapper[T any](parse func(string) (T, error), expected string) kong.Option {
 			target.Set(reflect.ValueOf(&v))
 			return err
 		})
+		// By itself kong would take no notice of a comma at the end.
+		list := kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+			var text string
+			if err := ctx.Scan.PopValueInto("value", &text); err != nil {
+				return err
+			}
+			for item := range strings.SplitSeq(text, ",") {
+				if strings.TrimSpace(item) == "" {
+					return fmt.Errorf("the list %q has an empty item; expected %s", text, expected)
+				}
+				v, err := parse(strings.TrimSpace(item))
+				if err != nil {
+					return fmt.Errorf("%w; expected %s", err, expected)
+				}
+				target.Set(reflect.Append(target, reflect.ValueOf(v)))
+			}
+			return nil
+		})
+		if err := kong.TypeMapper(reflect.TypeFor[[]T](), list).Apply(k); err != nil {
+			return err
+		}
 		if err := kong.TypeMapper(reflect.TypeFor[T](), value).Apply(k); err != nil {
 			return err
 		}
 		return kong.TypeMapper(reflect.TypeFor[*T](), pointer).Apply(k)
 	})
+}
+
+// parseClock returns a clock in MHz.
+func parseClock(text string) (int32, error) {
+	v, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || v < 1 {
+		return 0, fmt.Errorf("%q is no clock", text)
+	}
+	return int32(v), nil
 }
 
 // variables returns the values that help texts and tags refer to.

@@ -15,6 +15,20 @@ import (
 	"github.com/perseus-energy/perseus/unit"
 )
 
+// CheckRules returns an error where a rule derives what no schedule runs.
+func CheckRules(rules []derive.Rule) error {
+	var known []string
+	for k := pipeline.Forward; k < pipeline.SendForward; k++ {
+		known = append(known, k.Instruction())
+	}
+	for _, r := range rules {
+		if !slices.Contains(known, r.Instruction) {
+			return fmt.Errorf("%q is no instruction of a schedule; they have %s", r.Instruction, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
 // ParseFixed returns the fixed-time ops in a list such as
 // "load=5ms,optimizer=20ms,reduce-grad=80ms", by instruction.
 func ParseFixed(list string) ([]frontierfile.Fixed, error) {
@@ -112,9 +126,11 @@ func parseFactors(text string) (f frontierfile.Factors, err error) {
 	return f, nil
 }
 
-// IsFactorList says whether a text is a list of factors, and not the name of a
-// file of them.
-func IsFactorList(text string) bool { return strings.Trim(text, "0123456789.,:eE+ ") == "" }
+// IsFactorList says whether a text looks like a list of factors, and not like the name
+// of a file of them: files may have such names, if seldom.
+func IsFactorList(text string) bool {
+	return strings.Trim(text, "0123456789.,:eE+ ") == "" || strings.Contains(text, ",") && !strings.Contains(text, "/")
+}
 
 // ParseMicrobatchFactors returns the factors in a list such as "1,1.2:1.15,0.9",
 // one for each microbatch.
