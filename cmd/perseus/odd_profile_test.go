@@ -54,6 +54,16 @@ func TestOddProfile(t *testing.T) {
 	}
 }
 
+// TestUnitsInFile has the frontier say the units of its profile, without being told
+// again.
+func TestUnitsInFile(t *testing.T) {
+	profile := oddProfile(t, 2)
+	file, _ := frontierOf(t, "-p", profile, "--schedule", "1f1b", "-m", "2", "--blocking-power", "60",
+		"--units", "time=ms,energy=mJ", "--skip-bad-rows", "--derive", "forward=fwd,backward=bwd")
+	must(t, "verify", file, "-p", profile)
+	must(t, "compare", file, "-p", profile)
+}
+
 // TestCompareRefuses has no flag be ignored.
 func TestCompareRefuses(t *testing.T) {
 	profile := smallProfile(t, 2, false)
@@ -76,7 +86,7 @@ func TestCompareRefuses(t *testing.T) {
 // TestTypos has verify leave out the rows that were left out.
 func TestTypos(t *testing.T) {
 	text := read(t, smallProfile(t, 3, false))
-	for _, typo := range [][2]string{{"0,forward,1210", "0,forward,12100"}, {"0,backward,1210", "0,bakward,1210"}, {"2,backward,1410", "2,backward,141"}} {
+	for _, typo := range [][2]string{{"0,forward,1210", "0,forward,9210"}, {"0,backward,1210", "0,bakward,1210"}, {"2,backward,1410", "2,backward,141"}} {
 		if !strings.Contains(text, typo[0]) {
 			t.Fatalf("no row begins with %s", typo[0])
 		}
