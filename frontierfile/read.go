@@ -1,7 +1,6 @@
 package frontierfile
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -37,16 +36,17 @@ func Read(r io.Reader, name string) (*File, error) {
 
 // readAll returns the uncompressed bytes of r.
 func readAll(r io.Reader, name string) ([]byte, error) {
-	var text bytes.Buffer
-	_, err := text.ReadFrom(unpack.NewReader(r, MaxBytes))
+	text, err := unpack.ReadAll(unpack.NewReader(r, MaxBytes))
 	var content *unpack.Error
 	switch {
+	case errors.As(err, &content) && content.TooLong:
+		return nil, &SyntaxError{Name: name, Line: 1, Column: 1, Problem: err.Error() + "; a frontier of fewer points is shorter, as perseus frontier --points 1000 makes it"}
 	case errors.As(err, &content):
 		return nil, &SyntaxError{Name: name, Line: 1, Column: 1, Problem: err.Error()}
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return text.Bytes(), nil
+	return text, nil
 }
 
 // parse returns the file with the given text, which it keeps.

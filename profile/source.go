@@ -32,9 +32,7 @@ func load(r io.Reader, name string, limit int64) (source, error) {
 		return source{}, &Error{Name: name, Problems: []Problem{{Message: fmt.Sprintf(format, args...)}}}
 	}
 	in := unpack.NewReader(r, limit)
-	var text strings.Builder
-	hash := sha256.New()
-	_, err := io.Copy(io.MultiWriter(&text, hash), in)
+	pieces, length, err := unpack.Pieces(in)
 	var content *unpack.Error
 	switch {
 	case errors.As(err, &content) && content.TooLong:
@@ -43,6 +41,13 @@ func load(r io.Reader, name string, limit int64) (source, error) {
 		return fault("%v", err)
 	case err != nil:
 		return source{}, fmt.Errorf("%s: %w", name, err)
+	}
+	var text strings.Builder
+	text.Grow(length)
+	hash := sha256.New()
+	for _, p := range pieces {
+		_, _ = text.Write(p) // which does not fail
+		_, _ = hash.Write(p)
 	}
 	return source{text.String(), hex.EncodeToString(hash.Sum(nil)), in.Packed()}, nil
 }

@@ -50,7 +50,7 @@ func ReadPlan(r io.Reader, name string) (*plan.Plan, error) {
 	case len(start) == 0 && errors.Is(err, io.EOF):
 		return nil, &PlanError{name, 0, "is empty"}
 	case err != nil && !errors.Is(err, io.EOF):
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", name, err)
 	case kind == filekind.GPUPlan, kind == filekind.ZeusPlan:
 		return nil, &PlanError{name, 0, "this seems to be " + kind + ", which cannot be replayed: it lacks when ops run and what they use; make the plan as CSV or JSON, without --per-gpu"}
 	case kind != "" && !strings.HasPrefix(kind, filekind.Plan):
@@ -128,7 +128,7 @@ func readPlanCSV(r io.Reader, name string) (*plan.Plan, error) {
 			return nil, &PlanError{name, bad.Line, bad.Err.Error()}
 		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		line, _ := c.FieldPos(0)
 		if p.Ranks == nil {

@@ -121,7 +121,7 @@ func ReadRuns(r io.Reader, name string) ([]MeasuredRun, error) {
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
 		return nil, &RunError{name, 0, "", fmt.Sprintf("a line is longer than %d MiB", maxRunBytes>>20)}
 	} else if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(runs) == 0 {
 		return nil, &RunError{name, 0, "", "has no run: expected JSON, an object a line"}

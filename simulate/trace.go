@@ -45,7 +45,7 @@ func ReadTrace(r io.Reader, name string, ranks []int) ([]Slowdown, error) {
 		return nil, &TraceError{name, 0, "is empty: expected a CSV with the header time_s,pipeline,rank,factor, or JSON lines"}
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	var slow []Slowdown
 	var lines []int
@@ -142,7 +142,7 @@ func csvError(name string, err error) error {
 	if errors.As(err, &bad) {
 		return &TraceError{name, bad.Line, bad.Err.Error()}
 	}
-	return err
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 func readTraceJSON(r io.Reader, name string, add func(int, traceFields) error) error {
@@ -177,7 +177,7 @@ func readTraceJSON(r io.Reader, name string, add func(int, traceFields) error) e
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
 		return &TraceError{name, 0, "a line is longer than 64 KiB"}
 	} else if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }

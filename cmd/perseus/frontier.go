@@ -232,7 +232,7 @@ func (c *frontierCommand) readOrder(w *world) (*pipeline.Order, error) {
 	if c.ScheduleCSV == fileio.Stdio && slices.Contains(c.Profile, fileio.Stdio) {
 		return nil, errors.New("--profile and --schedule-csv cannot both be standard input")
 	}
-	r, err := fileio.Open(c.ScheduleCSV, w.stdin)
+	r, err := fileio.OpenText(c.ScheduleCSV, w.stdin)
 	if err != nil {
 		return nil, err
 	}

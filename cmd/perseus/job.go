@@ -117,7 +117,7 @@ func (j *jobFlags) spec(w *world) (*jobs.Spec, error) {
 		return nil, fmt.Errorf("--microbatch-factors: %w", err)
 	}
 	if j.OpFactors != "" {
-		r, err := fileio.Open(j.OpFactors, w.stdin)
+		r, err := fileio.OpenText(j.OpFactors, w.stdin)
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +140,7 @@ func (j *jobFlags) microbatchFactors(w *world) ([]frontierfile.Factors, error) {
 	case jobs.IsFactorList(j.MicrobatchFactors) && !exists(j.MicrobatchFactors):
 		return jobs.ParseMicrobatchFactors(j.MicrobatchFactors)
 	}
-	r, err := fileio.Open(j.MicrobatchFactors, w.stdin)
+	r, err := fileio.OpenText(j.MicrobatchFactors, w.stdin)
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func (c *simulateCommand) calibrate(w *world) error {
 	if c.Frontier != "" || c.Format == "csv" || c.ignored() != "" {
 		return input(errors.New("--calibrate stands alone: it takes neither a frontier nor --format csv, nor what else says what runs and how"))
 	}
-	r, err := fileio.Open(c.Calibrate, w.stdin)
+	r, err := fileio.OpenText(c.Calibrate, w.stdin)
 	if err != nil {
 		return input(err)
 	}
@@ -223,7 +223,7 @@ func (c *simulateCommand) slowdowns(w *world, constant []simulate.Slowdown, rank
 	if c.Trace == "" {
 		return constant, nil
 	}
-	r, err := fileio.Open(c.Trace, w.stdin)
+	r, err := fileio.OpenText(c.Trace, w.stdin)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +243,7 @@ type simulated struct {
 // job reads the files that say what runs.
 func (c *simulateCommand) job(w *world, o *simulate.Options) (j simulated, err error) {
 	if c.Plan != "" {
-		r, err := fileio.Open(c.Plan, w.stdin)
+		r, err := fileio.OpenText(c.Plan, w.stdin)
 		if err != nil {
 			return j, err
 		}

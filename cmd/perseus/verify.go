@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/perseus-energy/perseus/internal/fileio"
@@ -75,14 +74,5 @@ func (c *verifyCommand) Run(w *world) error {
 }
 
 func readAll(w *world, path string) ([]byte, error) {
-	r, err := fileio.Open(path, w.stdin)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	b, err := io.ReadAll(r)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", fileio.Name(path), err)
-	}
-	return b, nil
+	return fileio.ReadAll(path, w.stdin)
 }

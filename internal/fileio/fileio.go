@@ -35,14 +35,42 @@ func Name(path string) string {
 	return path
 }
 
-// maxBytes bounds what is read of a file, and what it unpacks to. Readers may have
-// lower bounds; this one is there so that a small file cannot take all memory.
-const maxBytes = 1 << 30
+// Bounds of what is read of a file, and what it unpacks to, so that a small file
+// cannot take all memory. Readers may have lower ones. maxText is for readers that
+// hold what they have read more than once.
+const (
+	maxBytes = 1 << 30
+	maxText  = maxBytes / 4
+)
 
 // Open returns the content of the file at path, or of stdin where path is "-",
 // unpacked where it starts as gzip does. The caller closes it. Errors name the
 // path; a folder is one. Errors of reading do not: whoever reads knows the name.
 func Open(path string, stdin io.Reader) (io.ReadCloser, error) {
+	return open(path, stdin, maxBytes)
+}
+
+// OpenText is Open for all files but profiles, frontiers and graphs: plans, traces,
+// orders, factors. They may be a quarter as long.
+func OpenText(path string, stdin io.Reader) (io.ReadCloser, error) {
+	return open(path, stdin, maxText)
+}
+
+// ReadAll returns the content of the file at path, as Open does. Errors name it.
+func ReadAll(path string, stdin io.Reader) ([]byte, error) {
+	r, err := Open(path, stdin)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	text, err := unpack.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", Name(path), err)
+	}
+	return text, nil
+}
+
+func open(path string, stdin io.Reader, limit int64) (io.ReadCloser, error) {
 	in := input{closer: io.NopCloser(nil)}
 	source := stdin
 	if path != Stdio {
@@ -55,7 +83,7 @@ func Open(path string, stdin io.Reader) (io.ReadCloser, error) {
 		}
 		source, in.closer = f, f
 	}
-	in.Reader = unpack.NewReader(source, maxBytes)
+	in.Reader = unpack.NewReader(source, limit)
 	return in, nil
 }
 

@@ -346,3 +346,39 @@ func TestDistinct(t *testing.T) {
 		}
 	}
 }
+
+// TestReadAll has a file that unpacks to more than is read refused, with its path.
+func TestReadAll(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "F.json.gz")
+	if err := Write(t.Context(), path, nil, write("text")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadAll(path, nil); err != nil || string(got) != "text" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for _, bad := range []string{filepath.Dir(path), path + "x"} {
+		if _, err := ReadAll(bad, nil); err == nil || !strings.HasPrefix(err.Error(), bad+": ") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	err := Write(t.Context(), path, nil, func(w io.Writer) error {
+		spaces := bytes.Repeat([]byte(" "), 1<<20)
+		for range maxText>>20 + 1 {
+			if _, err := w.Write(spaces); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := OpenText(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if n, err := io.Copy(io.Discard, r); n != maxText || err == nil || err.Error() != "longer than 256 MiB, the most that is read" {
+		t.Errorf("read %d bytes, %v", n, err)
+	}
+}

@@ -97,7 +97,7 @@ func (r *Reader) explain(err error) error {
 	var known *Error
 	switch {
 	case err == errPassed:
-		return &Error{Problem: "longer than " + size(r.limit), TooLong: true}
+		return &Error{Problem: "longer than " + size(r.limit) + ", the most that is read", TooLong: true}
 	case err == nil, err == io.EOF && r.text != nil, err == r.source.err, errors.As(err, &known):
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF), err == io.EOF:

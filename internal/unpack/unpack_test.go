@@ -28,7 +28,7 @@ func TestReader(t *testing.T) {
 	text := "stage,instruction\n" + strings.Repeat("0,forward\n", 20)
 	z := packed(t, text)
 	const cut = "the gzip file is cut short; copy or make it again"
-	const long = "longer than 1000 bytes"
+	const long = "longer than 1000 bytes, the most that is read"
 	for _, tt := range []struct {
 		name, in, want string
 		problem        string // expected
