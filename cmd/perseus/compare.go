@@ -184,6 +184,9 @@ func (c *compareCommand) job(w *world) (*frontierfile.File, characterize.Measure
 		return nil, nil, err
 	}
 	w.say(p, notes)
+	if err := w.large(opsOf(&job), false, false, "take fewer --microbatches"); err != nil {
+		return nil, nil, err
+	}
 	f, err := characterize.Run(w.ctx, job, characterize.Options{})
 	return f, p, err
 }

@@ -85,6 +85,10 @@ func (c *frontierCommand) Run(w *world) error {
 	if err != nil {
 		return input(err)
 	}
+	few := c.Points != 0 || c.Epsilon != nil
+	if err := w.large(opsOf(&job), few, c.Quiet, "give --points or --epsilon to have fewer points"); err != nil {
+		return input(err)
+	}
 	var bar *progress.Bar
 	if width, _, ok := terminal(w.stderr); ok && !c.Quiet {
 		bar = progress.New(w.stderr, width, time.Now)

@@ -64,6 +64,10 @@ func (c *schedulesSavingsCommand) Run(w *world) error {
 	if c.BlockingPower != nil {
 		blocking = *c.BlockingPower
 	}
+	// All schedules run each stage's forward and backward of each microbatch.
+	if err := w.large(2*p.Stages()*min(c.Microbatches, mostOps), false, false, "take fewer --microbatches"); err != nil {
+		return input(err)
+	}
 	rows, err := jobs.Savings(w.ctx, p, c.Microbatches, blocking, c.Ranks, rules)
 	if err != nil {
 		return input(err)
