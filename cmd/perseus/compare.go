@@ -151,7 +151,10 @@ func (c *compareCommand) job(w *world) (*frontierfile.File, characterize.Measure
 			return nil, nil, err
 		}
 		p, err := readProfile(w, c.Profile, options)
-		return f, p, err
+		if err != nil {
+			return nil, nil, err
+		}
+		return f, p, isFrom(p, &f.Header)
 	}
 	switch {
 	case c.Profile == "":

@@ -175,3 +175,22 @@ func TestZerosAndLists(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherProfile has each command that takes the profile of a frontier refuse
+// another one, with repeats or without.
+func TestOtherProfile(t *testing.T) {
+	profile := smallProfile(t, 2, false)
+	file, _ := frontierOf(t, "-p", profile, "--schedule", "1f1b", "-m", "2", "--blocking-power", "60")
+	other := writeFile(t, "other.csv", read(t, profile)+"\n")
+	graph := filepath.Join(t.TempDir(), "graph.json")
+	must(t, "frontier", "--dag", writeFile(t, "G.json", `{"format":"perseus-dag/1","ops":[{"name":"a","time_s":1}]}`), "-o", graph)
+	for _, command := range []string{"show", "report", "simulate", "compare", "verify"} {
+		if r := perseus(t, "", command, file, "--profile", other); r.status == statusDone || !strings.Contains(r.stderr, "computed from") || r.stdout != "" {
+			t.Errorf("%s with another profile: %+.300v", command, r)
+		}
+		if r := perseus(t, "", command, graph, "--profile", profile); r.status == statusDone || r.stdout != "" {
+			t.Errorf("%s of a graph with a profile: %+.300v", command, r)
+		}
+		must(t, command, file, "--profile", profile)
+	}
+}

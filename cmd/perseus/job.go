@@ -148,6 +148,19 @@ func (j *jobFlags) microbatchFactors(w *world) ([]frontierfile.Factors, error) {
 	return jobs.ReadMicrobatchFactors(r, fileio.Name(j.MicrobatchFactors))
 }
 
+// isFrom returns an error where a profile is not the one that a frontier was computed
+// from.
+func isFrom(p *profile.Profile, h *frontierfile.Header) error {
+	switch {
+	case h.Graph != nil:
+		return fmt.Errorf("%s: the frontier is that of a graph, which has no profile: leave out --profile", p.Report.Name)
+	case p.SHA256 != h.Profile.SHA256:
+		return fmt.Errorf("%s: the frontier was computed from another profile, or it was changed since: its SHA-256 is %s, but this one's is %s",
+			p.Report.Name, h.Profile.SHA256, p.SHA256)
+	}
+	return nil
+}
+
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

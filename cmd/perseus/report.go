@@ -149,7 +149,11 @@ func (c *reportCommand) profile(w *world, f *frontierfile.File) (*profile.Profil
 	if err != nil {
 		return nil, err
 	}
-	return readProfiles(w, c.Profile, options)
+	p, err := readProfiles(w, c.Profile, options)
+	if err != nil {
+		return nil, err
+	}
+	return p, isFrom(p, &f.Header)
 }
 
 func (c *reportCommand) request() plan.Request {

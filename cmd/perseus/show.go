@@ -73,7 +73,7 @@ func writeShown(out io.Writer, f *frontierfile.File, o report.TextOptions) error
 }
 
 func (c *showCommand) intervals(w *world, f *frontierfile.File) ([]report.Interval, error) {
-	if len(c.Profile) == 0 || f.Header.Graph != nil {
+	if len(c.Profile) == 0 {
 		return nil, nil
 	}
 	options, err := report.ProfileOptions(&f.Header)
@@ -82,6 +82,9 @@ func (c *showCommand) intervals(w *world, f *frontierfile.File) ([]report.Interv
 	}
 	p, err := readProfiles(w, c.Profile, options)
 	if err != nil {
+		return nil, err
+	}
+	if err := isFrom(p, &f.Header); err != nil {
 		return nil, err
 	}
 	if !p.HasRepeats() {

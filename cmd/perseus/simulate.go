@@ -277,6 +277,9 @@ func (c *simulateCommand) job(w *world, o *simulate.Options) (j simulated, err e
 		if err != nil {
 			return j, err
 		}
+		if err := isFrom(m, h); err != nil {
+			return j, err
+		}
 		if j.pipeline, err = simulate.New(h, m); err != nil {
 			return j, err
 		}
