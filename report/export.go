@@ -52,7 +52,7 @@ type summaryJSON struct {
 	TMin          unit.Time `json:"t_min_s"`
 	TMax          unit.Time `json:"t_max_s"`
 	// LeastEnergyTime is that of the relaxed problem; the schedule's is in Savings.
-	LeastEnergyTime unit.Time               `json:"relaxed_least_energy_time_s"`
+	LeastEnergyTime unit.Time               `json:"least_energy_time_s"`
 	MaxClockTime    unit.Time               `json:"max_clock_time_s"`
 	MaxClockEnergy  frontierfile.Nanojoules `json:"max_clock_energy_j"`
 	Savings         []savingJSON            `json:"savings"`
