@@ -26,7 +26,12 @@ func TestFamiliar(t *testing.T) {
 	}
 	must(t, "simulate", file, "--least-energy")
 	for _, args := range [][]string{
-		{"plan", file, "--fastest"}, {"show", file}, {"simulate", file}, {"compare", file, "-p", profile}, {"schedules", "list"}, {"schedules", "show", "1f1b"},
+		{"plan", file, "--fastest"},
+		{"show", file},
+		{"simulate", file},
+		{"compare", file, "-p", profile},
+		{"schedules", "list"},
+		{"schedules", "show", "1f1b"},
 		{"frontier", "-p", profile, "--schedule", "1f1b", "-m", "2", "--blocking-power", "60"},
 		{"schedules", "savings", "-p", profile, "--blocking-power", "60"},
 	} {

@@ -69,8 +69,16 @@ func TestCompareRefuses(t *testing.T) {
 	profile := smallProfile(t, 2, false)
 	file, _ := frontierOf(t, "-p", profile, "--schedule", "1f1b", "-m", "2", "--blocking-power", "84")
 	for _, flags := range [][]string{
-		{"-m", "8"}, {"--schedule", "1f1b"}, {"--ranks", "2"}, {"--blocking-power", "70"}, {"--tp", "2"}, {"--derive", "split-backward"},
-		{"--units", "time=ms"}, {"--skip-bad-rows"}, {"--straggler", "1.3"}, {"--margin", "1%"},
+		{"-m", "8"},
+		{"--schedule", "1f1b"},
+		{"--ranks", "2"},
+		{"--blocking-power", "70"},
+		{"--tp", "2"},
+		{"--derive", "split-backward"},
+		{"--units", "time=ms"},
+		{"--skip-bad-rows"},
+		{"--straggler", "1.3"},
+		{"--margin", "1%"},
 	} {
 		if r := perseus(t, "", append([]string{"compare", file}, flags...)...); r.status != statusBadInput || !strings.Contains(r.stderr, flags[0]) && !strings.Contains(r.stderr, "leave out") {
 			t.Errorf("%q: %+v", flags, r)

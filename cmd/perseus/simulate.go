@@ -115,10 +115,18 @@ func (c *simulateCommand) ignored() string {
 		name  string
 		given bool
 	}{
-		{"--margin", c.Margin != 0}, {"--profile", c.Profile != ""}, {"--plan", c.Plan != ""},
-		{"--clocks", c.Clocks != nil || c.MaxClocks}, {"--time", c.Time != nil || c.Slowdown != nil || c.Straggler != nil || c.MinEnergy || c.Fastest},
-		{"--pipelines", c.Pipelines != 1}, {"--slow", len(c.Slow) > 0}, {"--trace", c.Trace != ""}, {"--noise", c.Noise != 0},
-		{"--iterations", c.Iterations != 1}, {"--blocking-power", c.BlockingPower != ""}, {"--switch-latency", c.SwitchLatency != ""},
+		{"--margin", c.Margin != 0},
+		{"--profile", c.Profile != ""},
+		{"--plan", c.Plan != ""},
+		{"--clocks", c.Clocks != nil || c.MaxClocks},
+		{"--time", c.Time != nil || c.Slowdown != nil || c.Straggler != nil || c.MinEnergy || c.Fastest},
+		{"--pipelines", c.Pipelines != 1},
+		{"--slow", len(c.Slow) > 0},
+		{"--trace", c.Trace != ""},
+		{"--noise", c.Noise != 0},
+		{"--iterations", c.Iterations != 1},
+		{"--blocking-power", c.BlockingPower != ""},
+		{"--switch-latency", c.SwitchLatency != ""},
 	} {
 		if f.given {
 			return f.name

@@ -220,7 +220,9 @@ func TestSimulateRefuses(t *testing.T) {
 	file, _ := frontierOf(t, "-p", profile, "--schedule", "1f1b", "-m", "3", "--blocking-power", "60")
 	plan := writeFile(t, "plan.csv", must(t, "plan", file, "--fastest").stdout)
 	for _, args := range [][]string{
-		{file, "--max-clocks", "--margin", "1%"}, {file, "--clocks", "1410", "--margin", "1%"}, {file, "--plan", plan, "--margin", "1%"},
+		{file, "--max-clocks", "--margin", "1%"},
+		{file, "--clocks", "1410", "--margin", "1%"},
+		{file, "--plan", plan, "--margin", "1%"},
 		{"--plan", plan, "--blocking-power", "60", "--profile", profile},
 	} {
 		if r := perseus(t, "", append([]string{"simulate"}, args...)...); r.status != statusBadInput || !strings.Contains(r.stderr, "has no use here") {

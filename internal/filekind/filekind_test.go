@@ -18,8 +18,11 @@ func TestOf(t *testing.T) {
 		{"time_s,relaxed_time_s,energy_j\n", Points},
 		{"# perseus-plan/1: 1f1b\n[\n", ZeusPlan},
 		{"[\n[('forward', 1410)]", ZeusPlan},
-		{"<svg xmlns", Picture}, {"<!doctype html>", Page},
-		{"a,b,c\n1,2,3\n", ""}, {"PK\x03\x04", ""}, {"{", ""},
+		{"<svg xmlns", Picture},
+		{"<!doctype html>", Page},
+		{"a,b,c\n1,2,3\n", ""},
+		{"PK\x03\x04", ""},
+		{"{", ""},
 	} {
 		if got := Of([]byte(c.text)); got != c.want {
 			t.Errorf("%q is %q, want %q", c.text, got, c.want)
