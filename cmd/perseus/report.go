@@ -37,7 +37,7 @@ type reportCommand struct {
 	Currency string     `group:"Cost:" default:"USD" placeholder:"USD" help:"What that money is."`
 	Carbon   *page.Rate `group:"Cost:" placeholder:"380" help:"Grams of CO2 for a kilowatt-hour."`
 	PUE      plan.Ratio `name:"pue" group:"Cost:" default:"1" placeholder:"1" help:"What the data centre draws for each watt of its GPUs."`
-	GPUs     int        `name:"gpus" group:"Cost:" default:"10000" placeholder:"10000" help:"A fleet to reckon for."`
+	GPUs     int        `min:"1" name:"gpus" group:"Cost:" default:"10000" placeholder:"10000" help:"A fleet to reckon for."`
 
 	SVG   string `name:"svg" group:"Parts of it:" folder:"" placeholder:"DIR" help:"Also write each picture as SVG into a folder, which is made if need be."`
 	PNG   string `name:"png" group:"Parts of it:" folder:"" placeholder:"DIR" help:"Also write each picture as PNG into a folder."`
@@ -125,6 +125,9 @@ func (c *reportCommand) picture(w *world, folder, name string, write func(io.Wri
 func (c *reportCommand) contents(w *world) (*page.Contents, error) {
 	if c.Scale < 1 || c.Scale > 8 {
 		return nil, fmt.Errorf("--scale %d: expected 1 … 8", c.Scale)
+	}
+	if c.PUE == 0 {
+		return nil, errors.New("--pue 0: expected 1 … 10: what the data centre draws for each watt of its GPUs")
 	}
 	f, err := w.readFrontier(c.Frontier)
 	if err != nil {

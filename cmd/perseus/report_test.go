@@ -76,7 +76,7 @@ func TestBadReport(t *testing.T) {
 		f + " --carbon much":          "--carbon",
 		f + " --pue 0.9":              "--pue 0.9: expected 1 … 10",
 		f + " --gpus 0x":              "--gpus",
-		f + " --gpus=-5":              "--gpus -5: expected 1",
+		f + " --gpus=-5":              "--gpus -5: at least 1",
 		f + " --scale 9":              "--scale 9: expected 1 … 8",
 		f + " --straggler 0.9":        "--straggler 0.9",
 		f + " --profile " + other:     "computed from another profile",

@@ -23,6 +23,7 @@ func mappers() kong.Option {
 			mapper(parseShare, "a share as in 0.5%"),
 			mapper(parseClock, "a clock in MHz as in 1410"),
 			mapper(round.ParseEffort, "fast, normal or best"),
+			kong.TypeMapper(reflect.TypeFor[[]string](), kong.MapperFunc(stringList)),
 		} {
 			if err := o.Apply(k); err != nil {
 				return err
@@ -30,6 +31,36 @@ func mappers() kong.Option {
 		}
 		return nil
 	})
+}
+
+// split returns the items of a list.
+func split(text string) ([]string, error) {
+	items := strings.Split(text, ",")
+	for i := range items {
+		if items[i] = strings.TrimSpace(items[i]); items[i] == "" {
+			return nil, fmt.Errorf("the list %q has an empty item", text)
+		}
+	}
+	return items, nil
+}
+
+// stringList reads texts, a list in each value unless the tag says sep:"none".
+func stringList(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("value", &text); err != nil {
+		return err
+	}
+	items := []string{text}
+	if ctx.Value.Tag.Sep != -1 {
+		var err error
+		if items, err = split(text); err != nil {
+			return err
+		}
+	}
+	for _, item := range items {
+		target.Set(reflect.Append(target, reflect.ValueOf(item)))
+	}
+	return nil
 }
 
 // mapper returns the option to read values of types T and *T with parse.
@@ -62,11 +93,12 @@ func mapper[T any](parse func(string) (T, error), expected string) kong.Option {
 			if err := ctx.Scan.PopValueInto("value", &text); err != nil {
 				return err
 			}
-			for item := range strings.SplitSeq(text, ",") {
-				if strings.TrimSpace(item) == "" {
-					return fmt.Errorf("the list %q has an empty item; expected %s", text, expected)
-				}
-				v, err := parse(strings.TrimSpace(item))
+			items, err := split(text)
+			if err != nil {
+				return fmt.Errorf("%w; expected %s", err, expected)
+			}
+			for _, item := range items {
+				v, err := parse(item)
 				if err != nil {
 					return fmt.Errorf("%w; expected %s", err, expected)
 				}
