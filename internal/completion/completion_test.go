@@ -1,6 +1,7 @@
 package completion
 
 import (
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -58,6 +59,9 @@ func run(t *testing.T, shell, driver string, prefix string) string {
 	t.Helper()
 	path, err := exec.LookPath(shell)
 	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s is not installed", shell)
+		}
 		t.Skipf("%s is not installed", shell)
 	}
 	var script strings.Builder
