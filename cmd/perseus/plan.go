@@ -49,23 +49,11 @@ Examples:
 }
 
 func (c *planCommand) request() (plan.Request, error) {
-	r := plan.Request{Margin: c.Margin.ratio(), Effort: c.Effort}
-	switch {
-	default:
-		return r, errors.New("say what to plan for: one of --fastest, --time, --slowdown, --straggler, --power, --min-energy")
-	case c.Fastest:
-		r.Goal = plan.Fastest
-	case c.Time != nil:
-		r.Goal, r.Time = plan.WithinTime, *c.Time
-	case c.Slowdown != nil:
-		r.Goal, r.Factor = plan.Slowdown, *c.Slowdown
-	case c.Straggler != nil:
-		r.Goal, r.Factor = plan.Straggler, *c.Straggler
-	case c.Power != nil:
-		r.Goal, r.Power = plan.AveragePower, *c.Power
-	case c.MinEnergy:
-		r.Goal = plan.LeastEnergy
+	g := goal{c.Time, c.Slowdown, c.Straggler, c.Power, c.MinEnergy}
+	if g == (goal{}) && !c.Fastest {
+		return plan.Request{}, errors.New("say what to plan for: one of --fastest, --time, --slowdown, --straggler, --power, --min-energy")
 	}
+	r := g.of(plan.Request{Margin: c.Margin.ratio(), Effort: c.Effort})
 	return r, r.Check()
 }
 

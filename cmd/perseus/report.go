@@ -160,18 +160,5 @@ func (c *reportCommand) profile(w *world, f *frontierfile.File) (*profile.Profil
 }
 
 func (c *reportCommand) request() plan.Request {
-	r := plan.Request{Goal: plan.Fastest, Effort: c.Effort}
-	switch {
-	case c.Time != nil:
-		r.Goal, r.Time = plan.WithinTime, *c.Time
-	case c.Slowdown != nil:
-		r.Goal, r.Factor = plan.Slowdown, *c.Slowdown
-	case c.Straggler != nil:
-		r.Goal, r.Factor = plan.Straggler, *c.Straggler
-	case c.Power != nil:
-		r.Goal, r.Power = plan.AveragePower, *c.Power
-	case c.MinEnergy:
-		r.Goal = plan.LeastEnergy
-	}
-	return r
+	return goal{c.Time, c.Slowdown, c.Straggler, c.Power, c.MinEnergy}.of(plan.Request{Effort: c.Effort})
 }

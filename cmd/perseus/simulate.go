@@ -319,17 +319,8 @@ func (c *simulateCommand) schedules(j simulated, o *simulate.Options) (run, slow
 
 // planned returns the schedule of the plan that the flags ask for.
 func (c *simulateCommand) planned(p *simulate.Pipeline, f *frontierfile.File, o *simulate.Options) (run, slowed *simulate.Schedule, err error) {
-	r := plan.Request{Goal: plan.Fastest, Margin: c.Margin.ratio(), Effort: c.Effort}
-	switch {
-	case c.Time != nil:
-		r.Goal, r.Time = plan.WithinTime, *c.Time
-	case c.Slowdown != nil:
-		r.Goal, r.Factor = plan.Slowdown, *c.Slowdown
-	case c.Straggler != nil:
-		r.Goal, r.Factor = plan.Straggler, *c.Straggler
-	case c.MinEnergy:
-		r.Goal = plan.LeastEnergy
-	}
+	wanted := goal{time: c.Time, slowdown: c.Slowdown, straggler: c.Straggler, minEnergy: c.MinEnergy}
+	r := wanted.of(plan.Request{Margin: c.Margin.ratio(), Effort: c.Effort})
 	planner, err := plan.New(f)
 	if err != nil {
 		return nil, nil, err
