@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/perseus-energy/perseus/dag"
-	"github.com/perseus-energy/perseus/frontierfile"
 	"github.com/perseus-energy/perseus/unit"
 )
 
@@ -97,22 +96,4 @@ func boundAt(relaxed []unit.Time, certificates []certificate, t unit.Time) unit.
 		}
 	}
 	return bound
-}
-
-// gap returns energy/bound − 1 to the nearest part per thousand million, 0 where
-// the bound is not positive.
-func gap(energy, bound frontierfile.Nanojoules) frontierfile.Ratio {
-	if bound <= 0 {
-		return 0
-	}
-	const parts = 1_000_000_000
-	v, _ := unit.Product(unit.Power(energy-bound), parts).DivInt(int64(bound), unit.Nearest)
-	return frontierfile.Ratio(v)
-}
-
-// nanojoules returns e rounded; sums of ops' energies are far within range, see
-// dag.NewProblem.
-func nanojoules(e unit.Energy128, r unit.Rounding) frontierfile.Nanojoules {
-	v, _ := e.Nanojoules(r)
-	return frontierfile.Nanojoules(v)
 }

@@ -232,7 +232,7 @@ func landmarks(p *dag.Problem) (l frontierfile.Landmarks) {
 	l.TMin = p.Graph.Starts(start, func(op int32) unit.Time { return p.Curve(op).Fastest().Time })
 	l.TMax = p.Graph.Starts(start, func(op int32) unit.Time { return p.Curve(op).Slowest().Time })
 	top := p.Evaluate(start, func(op int32) dag.Option { return p.Curve(op).Top })
-	l.MaxClockTime, l.MaxClockEnergy = top.Time, nanojoules(top.Energy, unit.Nearest)
+	l.MaxClockTime, l.MaxClockEnergy = top.Time, frontierfile.InNanojoules(top.Energy, unit.Nearest)
 	return l
 }
 
@@ -269,10 +269,10 @@ func (c *collector) file(h frontierfile.Header) *frontierfile.File {
 		waiting := unit.Product(c.problem.BlockingPower, p.time)
 		v := &points[i]
 		v.Time, v.RelaxedTime, v.Price = p.time, p.relaxed, p.certificate.price
-		v.Energy = nanojoules(p.effective.Add(waiting), unit.Nearest)
-		v.Effective = nanojoules(p.effective, unit.Nearest)
-		v.Bound = nanojoules(boundAt(relaxed, certificates, p.time).Add(waiting), unit.Down)
-		v.Gap = gap(v.Energy, v.Bound)
+		v.Energy = frontierfile.InNanojoules(p.effective.Add(waiting), unit.Nearest)
+		v.Effective = frontierfile.InNanojoules(p.effective, unit.Nearest)
+		v.Bound = frontierfile.InNanojoules(boundAt(relaxed, certificates, p.time).Add(waiting), unit.Down)
+		v.Gap = (v.Energy - v.Bound).ShareOf(v.Bound)
 	}
 	for i := n - 1; i >= 0 && points[i].Price <= c.problem.BlockingPower; i-- {
 		h.LeastEnergyTime = relaxed[i]

@@ -17,6 +17,23 @@ type Nanojoules int64
 // Joules returns e in joules, for display and measuring only.
 func (e Nanojoules) Joules() float64 { return float64(e) / 1e9 }
 
+// InNanojoules returns e rounded. Sums of ops' energies are far within its range,
+// see dag.NewProblem; what is beyond comes out as 0.
+func InNanojoules(e unit.Energy128, r unit.Rounding) Nanojoules {
+	v, _ := e.Nanojoules(r)
+	return Nanojoules(v)
+}
+
+// ShareOf returns e/whole to the nearest part per thousand million; 0 where whole
+// is not positive.
+func (e Nanojoules) ShareOf(whole Nanojoules) Ratio {
+	if whole <= 0 {
+		return 0
+	}
+	v, _ := unit.Product(unit.Power(e), unit.Time(unit.One)).DivInt(int64(whole), unit.Nearest)
+	return Ratio(v)
+}
+
 // AppendDecimal appends joules, as JSON and CSV have them.
 func (e Nanojoules) AppendDecimal(b []byte) []byte { return unit.AppendDecimal(b, int64(e), 9) }
 

@@ -210,7 +210,7 @@ func (m *maker) load(at int) (candidate, error) {
 		return candidate{}, fmt.Errorf("points[%d]: %w", at, err)
 	}
 	c := candidate{p.Choice, m.problem.EvaluateChoice(m.start, p.Choice)}
-	if e := nanojoules(c.cost.Energy, unit.Nearest); e != p.Energy || c.cost.Time != p.Time {
+	if e := frontierfile.InNanojoules(c.cost.Energy, unit.Nearest); e != p.Energy || c.cost.Time != p.Time {
 		return candidate{}, fmt.Errorf("points[%d]: its options take %v and %v, but it says %v and %v; perseus verify tells more",
 			at, c.cost.Time, e, p.Time, p.Energy)
 	}
@@ -271,8 +271,8 @@ func (m *maker) prove() error {
 	}
 	base, price := m.problem.Bound(relaxed.Flow)
 	bound := base.Add(unit.Product(m.problem.BlockingPower-price, m.cost.Time))
-	m.bound = nanojoules(bound, unit.Down)
-	m.gap = ratio(nanojoules(m.cost.Energy, unit.Nearest)-m.bound, m.bound)
+	m.bound = frontierfile.InNanojoules(bound, unit.Down)
+	m.gap = (frontierfile.InNanojoules(m.cost.Energy, unit.Nearest) - m.bound).ShareOf(m.bound)
 	return nil
 }
 
@@ -282,7 +282,7 @@ func (m *maker) plan() *Plan {
 	n := &Plan{
 		Request: m.request, Feasible: m.feasible, Note: m.note, Point: m.point,
 		RelaxedTime: m.time, Time: m.cost.Time, Price: m.price,
-		Energy: nanojoules(m.cost.Energy, unit.Nearest), Effective: nanojoules(m.cost.Effective, unit.Nearest),
+		Energy: frontierfile.InNanojoules(m.cost.Energy, unit.Nearest), Effective: frontierfile.InNanojoules(m.cost.Effective, unit.Nearest),
 		Bound: m.bound, Gap: m.gap, AveragePower: averagePower(m.cost),
 		Schedule: h.Schedule, Microbatches: h.Microbatches, ProfileSHA256: h.Profile.SHA256,
 		Parallel: h.Parallel,
@@ -295,8 +295,8 @@ func (m *maker) plan() *Plan {
 	}
 	waiting := m.cost.Effective.Add(unit.Product(p.BlockingPower, n.WaitTime))
 	baseline := top.Effective.Add(unit.Product(p.BlockingPower, n.BaselineTime))
-	n.WaitEnergy, n.BaselineEnergy = nanojoules(waiting, unit.Nearest), nanojoules(baseline, unit.Nearest)
-	n.Saving = ratio(n.BaselineEnergy-n.WaitEnergy, n.BaselineEnergy)
+	n.WaitEnergy, n.BaselineEnergy = frontierfile.InNanojoules(waiting, unit.Nearest), frontierfile.InNanojoules(baseline, unit.Nearest)
+	n.Saving = (n.BaselineEnergy - n.WaitEnergy).ShareOf(n.BaselineEnergy)
 
 	p.EvaluateChoice(m.start, m.choice)
 	n.Ranks = make([][]Op, len(m.order.Ranks))
@@ -317,19 +317,4 @@ func (m *maker) plan() *Plan {
 		}
 	}
 	return n
-}
-
-func nanojoules(e unit.Energy128, r unit.Rounding) frontierfile.Nanojoules {
-	v, _ := e.Nanojoules(r) // in range: see dag.NewProblem
-	return frontierfile.Nanojoules(v)
-}
-
-// ratio returns a/b to the nearest part per thousand million; 0 where b is not
-// positive.
-func ratio(a, b frontierfile.Nanojoules) frontierfile.Ratio {
-	if b <= 0 {
-		return 0
-	}
-	v, _ := unit.Product(unit.Power(a), unit.Time(One)).DivInt(int64(b), unit.Nearest)
-	return frontierfile.Ratio(v)
 }

@@ -91,8 +91,8 @@ func simulate(t rapid.TB, n *Planner, p *Plan) {
 		t.Fatalf("it takes %v, not %v", end, p.Time)
 	}
 	// Effective energies are rounded to a picojoule each.
-	if off := nanojoules(energy, unit.Nearest) - p.Energy; off < -1 || off > 1 {
-		t.Fatalf("it uses %v, not %v", nanojoules(energy, unit.Nearest), p.Energy)
+	if off := frontierfile.InNanojoules(energy, unit.Nearest) - p.Energy; off < -1 || off > 1 {
+		t.Fatalf("it uses %v, not %v", frontierfile.InNanojoules(energy, unit.Nearest), p.Energy)
 	}
 	if p.Bound > p.Energy {
 		t.Fatalf("bound %v over energy %v", p.Bound, p.Energy)
@@ -176,14 +176,14 @@ func TestBound(t *testing.T) {
 		}
 		relaxed := reference.Solve(n.problem, p.Time)
 		base, price := n.problem.Bound(relaxed.Flow)
-		want := nanojoules(base.Add(unit.Product(n.problem.BlockingPower-price, p.Time)), unit.Down)
+		want := frontierfile.InNanojoules(base.Add(unit.Product(n.problem.BlockingPower-price, p.Time)), unit.Down)
 		// Slopes are rounded to a microwatt, so that two optimal flows may prove
 		// bounds that differ by half of one over the times of all ops.
 		var times unit.Time
 		for op := range int32(n.problem.Graph.Ops) {
 			times += n.problem.Curve(op).Slowest().Time
 		}
-		tolerance := nanojoules(unit.Product(unit.Microwatt, times), unit.Up) + 1
+		tolerance := frontierfile.InNanojoules(unit.Product(unit.Microwatt, times), unit.Up) + 1
 		if off := p.Bound - want; off > tolerance || off < -tolerance {
 			t.Errorf("%+v: bound %v, reference %v", r, p.Bound, want)
 		}
