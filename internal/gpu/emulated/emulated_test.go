@@ -77,6 +77,14 @@ func TestEnergyInSteps(t *testing.T) {
 			t.Errorf("energy %v, %v; want %v", s.Energy-start.Energy, err, c.want)
 		}
 	}
+	// At 250 ms: 10 ms more at 400 W, then 137.5 W; the counter moves at 300 ms.
+	if err := d.LockClocks(gpu.Range{Min: 705, Max: 705}); err != nil {
+		t.Fatal(err)
+	}
+	pass(90 * time.Millisecond)
+	if s, err := d.Energy(); err != nil || s.Energy-start.Energy != 1095*unit.Joule/10 {
+		t.Errorf("energy %v, %v; want 109.5J", s.Energy-start.Energy, err)
+	}
 }
 
 func TestThrottle(t *testing.T) {
