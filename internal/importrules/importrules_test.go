@@ -66,8 +66,14 @@ var rules = []rule{
 	{"baseline", core, append(slices.Clone(solver), "characterize", "plan", "simulate")},
 	{"report", core, append(slices.Clone(solver), "characterize", "plan", "simulate", "baseline")},
 
+	// What decides for a running job: pure, so that it can be stored, replayed and tested.
+	{"internal/api", core, nil},
+	{"internal/campaign", pure, nil},
+	{"internal/watch", pure, nil},
+
 	// The edges import the core, never the reverse.
-	{"internal", edge, append(slices.Clone(library), "internal/excerpt", "internal/filekind", "internal/unpack")},
+	{"internal", edge, append(slices.Clone(library), "internal/excerpt", "internal/filekind", "internal/unpack",
+		"internal/api", "internal/campaign", "internal/watch")},
 	{"cmd", edge, append(slices.Clone(library), "internal")},
 }
 
