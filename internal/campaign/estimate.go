@@ -1,0 +1,37 @@
+// Package campaign makes robust estimates of what a live training job reports while it profiles itself.
+package campaign
+
+import (
+	"math"
+	"slices"
+)
+
+// Median returns the median of v, the mean of the middle two for an even count, NaN for none. It leaves v as it is.
+func Median(v []float64) float64 {
+	n := len(v)
+	if n == 0 {
+		return math.NaN()
+	}
+	s := slices.Sorted(slices.Values(v))
+	if n%2 == 1 {
+		return s[n/2]
+	}
+	return s[n/2-1]/2 + s[n/2]/2
+}
+
+// Lowest returns how many of the effective energies e, over the clocks in descending order, are needed to stop: up to
+// and including the rises-th rise in a row. Equal is no rise. ok is false if e has no such run; then it returns len(e).
+func Lowest(e []float64, rises int) (n int, ok bool) {
+	run := 0
+	for i := 1; i < len(e); i++ {
+		if e[i] > e[i-1] {
+			run++
+		} else {
+			run = 0
+		}
+		if run > 0 && run >= rises {
+			return i + 1, true
+		}
+	}
+	return len(e), false
+}
