@@ -35,3 +35,23 @@ func Lowest(e []float64, rises int) (n int, ok bool) {
 	}
 	return len(e), false
 }
+
+// Interval returns a distribution-free interval that holds the median with at least 95 %, from the order statistics of
+// v. Fewer than six values cannot give one: then it returns the whole range of v (NaN for none) and ok is false.
+func Interval(v []float64) (lo, hi float64, ok bool) {
+	n := len(v)
+	if n == 0 {
+		return math.NaN(), math.NaN(), false
+	}
+	s := slices.Sorted(slices.Values(v))
+	k, p, tail := 0, math.Pow(0.5, float64(n)), 0.0
+	for tail+p <= 0.025 && k < n/2 {
+		tail += p
+		p *= float64(n-k) / float64(k+1)
+		k++
+	}
+	if k == 0 {
+		return s[0], s[n-1], false
+	}
+	return s[k-1], s[n-k], true
+}

@@ -22,3 +22,20 @@ func TestLowest(t *testing.T) {
 		t.Errorf("Lowest = %d, %v, want 9, false", n, ok)
 	}
 }
+
+func TestInterval(t *testing.T) {
+	// The ranks of the sign test's table: n=5 none, n=6 the range, n=9 2 and 8, n=16 4 and 13.
+	for _, c := range []struct {
+		n      int
+		lo, hi float64
+		ok     bool
+	}{{5, 1, 5, false}, {6, 1, 6, true}, {9, 2, 8, true}, {16, 4, 13, true}} {
+		var v []float64
+		for i := c.n; i > 0; i-- {
+			v = append(v, float64(i))
+		}
+		if lo, hi, ok := Interval(v); lo != c.lo || hi != c.hi || ok != c.ok {
+			t.Errorf("Interval of 1..%d = %v, %v, %v", c.n, lo, hi, ok)
+		}
+	}
+}
