@@ -1,4 +1,5 @@
-// Package campaign makes robust estimates of what a live training job reports while it profiles itself.
+// Package campaign decides which clocks a live training job tries next in order to profile itself, and makes robust
+// estimates of what it reports.
 package campaign
 
 import (
