@@ -84,9 +84,18 @@ func New(c Config) (*Campaign, error) {
 // Replicas − 1 clocks below the last needed one may be tried. A step is repeated until samples arrive: a job that
 // reports nothing stays where it is, and its caller bounds the cost. O(ops·clocks·samples).
 func (c *Campaign) Step() (clocks [][]int, more bool) {
+	w, known := c.BlockingPower()
 	missing := make([][]int, len(c.Points))
-	for i := range missing {
-		missing[i] = c.missing(i)
+	for i, points := range c.Points {
+		if known {
+			points = points[:needed(points, w, c.Config.Rises)]
+		}
+		// As long as nothing is known of waiting, no clock can be left out.
+		for j, p := range points {
+			if len(p.TimesS) < MinSamples {
+				missing[i] = append(missing[i], j)
+			}
+		}
 		more = more || len(missing[i]) > 0
 	}
 	clocks = make([][]int, c.Config.Replicas)
@@ -103,29 +112,20 @@ func (c *Campaign) Step() (clocks [][]int, more bool) {
 	return clocks, more
 }
 
-// missing lists the clocks of op i that lack samples, down to where its effective energy has risen often enough. As
-// long as nothing is known of waiting, no clock can be left out.
-func (c *Campaign) missing(i int) []int {
-	points := c.Points[i]
-	if w, ok := c.BlockingPower(); ok {
-		var effective []float64
-		for _, p := range points {
-			if len(p.TimesS) < MinSamples {
-				break
-			}
-			effective = append(effective, Median(p.EnergiesJ)-w*Median(p.TimesS))
-		}
-		if n, ok := Lowest(effective, c.Config.Rises); ok {
-			points = points[:n]
-		}
-	}
-	var m []int
-	for j, p := range points {
+// needed returns how many clocks of an op are to be tried where a waiting GPU draws w: down to the one at which its
+// effective energy has risen often enough in a row, all if it has not.
+func needed(points []Point, w float64, rises int) int {
+	var effective []float64
+	for _, p := range points {
 		if len(p.TimesS) < MinSamples {
-			m = append(m, j)
+			break
 		}
+		effective = append(effective, Median(p.EnergiesJ)-w*Median(p.TimesS))
 	}
-	return m
+	if n, ok := Lowest(effective, rises); ok {
+		return n
+	}
+	return len(points)
 }
 
 // Add takes a sample, at whatever step it was measured.

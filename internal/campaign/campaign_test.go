@@ -26,7 +26,7 @@ func gpu(clock, least int) (timeS, energyJ float64) {
 }
 
 // run plays steps until the campaign ends and returns how many there were. bad of ten samples are ten times too large.
-func run(t testing.TB, c *Campaign, least, bad int) (steps int) {
+func run(t rapid.TB, c *Campaign, least, bad int) (steps int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
 	for ; ; steps++ {
@@ -166,25 +166,8 @@ func TestEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if steps := runRapid(t, c, rapid.IntRange(0, 40).Draw(t, "least"), rapid.IntRange(0, 10).Draw(t, "bad")); steps > n*MinSamples {
+		if steps := run(t, c, rapid.IntRange(0, 40).Draw(t, "least"), rapid.IntRange(0, 10).Draw(t, "bad")); steps > n*MinSamples {
 			t.Fatalf("%d steps for %d clocks", steps, n)
 		}
 	})
-}
-
-func runRapid(t *rapid.T, c *Campaign, least, bad int) (steps int) {
-	for rng := rand.New(rand.NewPCG(3, 4)); ; steps++ {
-		clocks, more := c.Step()
-		if !more || steps > 10000 {
-			return steps
-		}
-		c.AddIteration(1, 70, 0.5, 35)
-		for r := range clocks {
-			timeS, energyJ := gpu(clocks[r][0], least)
-			if rng.IntN(10) < bad {
-				energyJ *= 10
-			}
-			c.Add(Sample{Instruction: "forward", ClockMHz: clocks[r][0], TimeS: timeS, EnergyJ: energyJ})
-		}
-	}
 }
