@@ -131,12 +131,14 @@ type Rank struct {
 	EP           int    `json:"ep_rank,omitempty" minimum:"0" maximum:"4095"`
 	GPU          string `json:"gpu_id,omitempty" maxLength:"128" doc:"UUID of its GPU."`
 	GPUModel     string `json:"gpu_model,omitempty" maxLength:"200"`
+	Session      string `json:"session,omitempty" maxLength:"128" doc:"Names the process that runs the rank: the same one again is a repeat, another one a restart."`
 	FrequencyMHz []int  `json:"available_frequency_mhz,omitempty" maxItems:"1024" doc:"Clocks that the GPU offers, in any order."`
 }
 
 // RankRegistration registers the ranks of one node, or of as many as one likes.
 type RankRegistration struct {
-	// Generation 0 asks for the newest one; a rank that is already registered in it starts a new one.
+	// Generation 0 asks for the newest one. A rank that is already registered in it under another session starts a
+	// new one; without sessions a complete generation does.
 	Generation int    `json:"generation,omitempty" minimum:"0" doc:"The generation that these ranks belong to; 0: the newest. Ranks that restart name the one after."`
 	Ranks      []Rank `json:"ranks" minItems:"1" maxItems:"65536"`
 }
@@ -266,3 +268,12 @@ type Event struct {
 	Kind string    `json:"kind" doc:"state, schedule, straggler, guardrail, drift, measure, operator"`
 	Text string    `json:"text"`
 }
+
+// Error is a refusal: what the server answers as problem+json.
+type Error struct {
+	Status int    // of HTTP
+	Code   string // stable, for programs: "older-generation", "unknown-job"
+	Detail string // for people: what was found, what is expected
+}
+
+func (e *Error) Error() string { return e.Detail }
