@@ -129,10 +129,23 @@ func (w *world) parse(args []string, c *commands) (parsed *kong.Context, status 
 // look at the context sooner computes, and has nothing to clean up.
 const grace = 20 * time.Millisecond
 
+// untilStopped is a command that runs until it is told to stop: an interrupt is its
+// regular end.
+type untilStopped interface {
+	// grace is how long it has, after an interrupt, to give back what it took.
+	grace() time.Duration
+}
+
 // finish runs the command that was parsed and returns the exit status, at the
 // latest grace after the context ended: the process ends then, and with it what
-// still runs.
+// still runs. A command that is untilStopped says by itself how it ended.
 func (w *world) finish(parsed *kong.Context, out *checked) int {
+	wait, regular := grace, false
+	if target := parsed.Selected().Target; target.CanAddr() {
+		if c, ok := target.Addr().Interface().(untilStopped); ok {
+			wait, regular = c.grace(), true
+		}
+	}
 	done := make(chan error, 1)
 	go func() { done <- parsed.Run(w) }()
 	select {
@@ -144,8 +157,14 @@ func (w *world) finish(parsed *kong.Context, out *checked) int {
 	case <-w.ctx.Done():
 	}
 	select {
-	case <-done:
-	case <-time.After(grace):
+	case err := <-done:
+		switch {
+		case regular && err == nil:
+			return w.fail(out.err)
+		case regular:
+			return w.fail(err)
+		}
+	case <-time.After(wait):
 	}
 	return w.fail(w.ctx.Err())
 }
