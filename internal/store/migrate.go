@@ -1,0 +1,64 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+	"log/slog"
+
+	"github.com/pressly/goose/v3"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/rivermigrate"
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+// migrate brings the schema, and that of the queue, to this program's version. A newer one is an error, and is left as it is.
+func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, directory string, queue riverdriver.Driver[*sql.Tx]) error {
+	files, err := fs.Sub(migrations, "migrations/"+directory)
+	if err != nil {
+		return err
+	}
+	p, err := goose.NewProvider(dialect, db, files, goose.WithDisableGlobalRegistry(true), goose.WithTableName("perseus_schema"))
+	if err != nil {
+		return fmt.Errorf("reading the migrations: %w", err)
+	}
+	have, want, err := p.GetVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the schema's version: %w", err)
+	}
+	if have > want {
+		return newerSchema("its schema", have, want)
+	}
+	rivers, err := rivermigrate.New(queue, &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return fmt.Errorf("reading the queue's migrations: %w", err)
+	}
+	known, err := rivers.ExistingVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the queue's version: %w", err)
+	}
+	all := rivers.AllVersions()
+	last := all[len(all)-1].Version
+	for _, m := range known {
+		if m.Version > last {
+			return newerSchema("its queue's schema", int64(m.Version), int64(last))
+		}
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return fmt.Errorf("migrating the schema from version %d to %d: %w", have, want, err)
+	}
+	if len(known) < len(all) {
+		if _, err := rivers.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+			return fmt.Errorf("migrating the queue's schema: %w", err)
+		}
+	}
+	return nil
+}
+
+func newerSchema(what string, have, want int64) error {
+	return fmt.Errorf("%s has version %d, and this program knows up to %d: a newer perseus wrote it; run that one, or name another database", what, have, want)
+}
