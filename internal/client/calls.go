@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -40,6 +41,25 @@ func (c *Client) Jobs(ctx context.Context, state api.State, after string, limit 
 		what: "list jobs", method: http.MethodGet, path: []string{"jobs"}, query: query, repeat: true, read: into(&list),
 	})
 	return list, err
+}
+
+// AllJobs returns the jobs in a state, or all where it is empty, by id, however many pages they are.
+func (c *Client) AllJobs(ctx context.Context, state api.State) (api.JobList, error) {
+	all := api.JobList{Jobs: []api.Job{}}
+	for after := ""; ; {
+		page, err := c.Jobs(ctx, state, after, 0)
+		if err != nil {
+			return api.JobList{}, err
+		}
+		all.Jobs = append(all.Jobs, page.Jobs...)
+		if page.Next == "" {
+			return all, nil
+		}
+		if page.Next <= after { // ids are in order: this would not end
+			return api.JobList{}, errors.New("list jobs: the server gives the same page again")
+		}
+		after = page.Next
+	}
 }
 
 // DeleteJob removes a job and all that is known of it.

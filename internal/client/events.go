@@ -19,8 +19,8 @@ import (
 // more often than that; where one does not, nothing is lost either.
 const silentStream = time.Minute
 
-// errStreamEnded is why a stream is asked for anew that the server closed in order, as it does when it stops.
-var errStreamEnded = errors.New("the stream ended")
+// ErrStreamEnded is why a stream is asked for anew that the server closed in order, as it does when it stops.
+var ErrStreamEnded = errors.New("the stream ended")
 
 // Events returns the events of a job behind the one with id after, from the first for 0, and then each new one when
 // it happens. Where the connection breaks it goes on behind the last event, as Config.Patience allows from the last

@@ -120,7 +120,7 @@ func (c *Client) try(ctx context.Context, r *call, wait time.Duration) error {
 func (c *Client) stream(ctx context.Context, r *call) error {
 	err := c.send(ctx, r, 0, max(silentStream, c.config.Timeout))
 	if errors.Is(err, io.EOF) {
-		return &Unreachable{Server: c.Server(), Err: errStreamEnded}
+		return &Unreachable{Server: c.Server(), Err: ErrStreamEnded}
 	}
 	return err
 }

@@ -105,7 +105,7 @@ func TestTLS(t *testing.T) {
 				t.Error(err)
 			case test.want != "" && (!errors.As(err, &out) || !strings.Contains(err.Error(), test.want)):
 				t.Errorf("%v, want %s", err, test.want)
-			case tries > 0:
+			case tries > 0 && !strings.HasPrefix(test.name, "unknown"): // the server may hang up before its reason arrives
 				t.Errorf("%d tries more", tries)
 			}
 		})

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/perseus-energy/perseus/internal/client"
+	"github.com/perseus-energy/perseus/internal/fileio"
+)
+
+type jobsCommand struct {
+	List      jobsListCommand      `cmd:"" default:"1" help:"List the jobs: state, iteration, saving."`
+	Show      jobsShowCommand      `cmd:"" help:"Show all that the server knows of a job."`
+	Watch     jobsWatchCommand     `cmd:"" help:"Follow what happens to a job until it ends."`
+	Schedule  jobsScheduleCommand  `cmd:"" help:"Show which clocks a job's ranks are to run."`
+	Straggler jobsStragglerCommand `cmd:"" help:"Say that a GPU is slow, or will be."`
+	Goal      jobsGoalCommand      `cmd:"" help:"Say what to plan for: time, power, energy."`
+	Measure   jobsMeasureCommand   `cmd:"" help:"Prove on the job itself what the plan saves."`
+	Pause     jobsPauseCommand     `cmd:"" help:"Bring a job's ranks back to maximum clock."`
+	Resume    jobsResumeCommand    `cmd:"" help:"Let a paused job's ranks follow the plan again."`
+	Finish    jobsFinishCommand    `cmd:"" help:"Say that a job has ended."`
+	Export    jobsExportCommand    `cmd:"" help:"Write a job's frontier or profile to a file."`
+	Delete    jobsDeleteCommand    `cmd:"" help:"Remove a job and all that is known of it."`
+
+	Server    string        `group:"The server:" env:"PERSEUS_SERVER" default:"http://127.0.0.1:7787" placeholder:"URL" help:"Where perseus serve listens; http://127.0.0.1:7787 without it."`
+	TokenFile string        `group:"The server:" file:"" placeholder:"FILE" help:"A file with the token, instead of the variable PERSEUS_TOKEN."`
+	TLSCA     string        `name:"tls-ca" group:"The server:" file:"" placeholder:"FILE" help:"Certificates of the authorities to trust, instead of the system's."`
+	TLSCert   string        `name:"tls-cert" group:"The server:" file:"" placeholder:"FILE" help:"A client certificate, for servers that ask for one."`
+	TLSKey    string        `name:"tls-key" group:"The server:" file:"" placeholder:"FILE" help:"Its key."`
+	Patience  time.Duration `group:"The server:" default:"2s" placeholder:"2s" help:"For how long to try again where the server does not answer, or is busy."`
+}
+
+// Help is the text of perseus jobs --help.
+func (jobsCommand) Help() string {
+	return `Talks to the control plane that perseus serve runs. docs/jobs.md shows how to look at a job and steer it.
+
+The variable PERSEUS_SERVER names the server for all of these commands, PERSEUS_TOKEN holds the token where one is needed.
+
+Examples:
+
+    perseus jobs
+    perseus jobs show gpt3
+    perseus jobs watch gpt3
+    perseus jobs goal gpt3 --slowdown 1.05
+    perseus jobs straggler gpt3 --rank 5 --slowdown 1.2
+    perseus jobs pause gpt3
+    perseus jobs list --server https://perseus.example:7787 --tls-ca ca.pem --token-file token`
+}
+
+// jobArgument is the job that a command is about.
+type jobArgument struct {
+	Job string `arg:"" name:"job" help:"The job's id, as perseus jobs lists them."`
+}
+
+// jobJSON is for programs.
+type jobJSON struct {
+	JSON bool `name:"json" help:"As JSON, for programs."`
+}
+
+// connect returns a client of the server. The caller closes it.
+func (c *jobsCommand) connect(w *world) (*client.Client, error) {
+	patience := c.Patience
+	if patience <= 0 {
+		patience = -1
+	}
+	return c.connectWith(w, client.Config{Patience: patience})
+}
+
+func (c *jobsCommand) connectWith(w *world, config client.Config) (*client.Client, error) {
+	token, err := c.token(w)
+	if err != nil {
+		return nil, input(err)
+	}
+	config.Server, config.Token, config.UserAgent = c.Server, token, "perseus/"+cmp.Or(version, "devel")
+	config.CAFile, config.CertFile, config.KeyFile = c.TLSCA, c.TLSCert, c.TLSKey
+	cl, err := client.New(config)
+	if err != nil {
+		return nil, input(fmt.Errorf("--server: %w", err))
+	}
+	return cl, nil
+}
+
+// token returns the token to send, "" for none.
+func (c *jobsCommand) token(w *world) (string, error) {
+	if c.TokenFile == "" {
+		return strings.TrimSpace(w.getenv("PERSEUS_TOKEN")), nil
+	}
+	f, err := fileio.OpenText(c.TokenFile, w.stdin)
+	if err != nil {
+		return "", fmt.Errorf("--token-file: %w", err)
+	}
+	defer f.Close()
+	const most = 64 << 10 // a token is shorter, and what is longer is another file
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return "", fmt.Errorf("--token-file %s: %w", c.TokenFile, err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" {
+		return "", fmt.Errorf("--token-file %s: it is empty", c.TokenFile)
+	}
+	return token, nil
+}
+
+// explain returns the error of a call with the way out, and with the exit status of wrong input where that is at fault.
+func (c *jobsCommand) explain(err error) error {
+	var id *client.InvalidID
+	var out *client.Unreachable
+	var refused *client.Error
+	switch {
+	case errors.As(err, &id):
+		return input(err)
+	case errors.As(err, &out):
+		return &hint{err, c.reach(out)}
+	case !errors.As(err, &refused):
+		return err
+	}
+	switch refused.Status {
+	case http.StatusUnauthorized:
+		return &hint{err, "; give a token in PERSEUS_TOKEN or with --token-file, as perseus token create makes one"}
+	case http.StatusForbidden:
+		return &hint{err, "; the token's scope does not allow it: perseus token create --scope operator makes one that does"}
+	case http.StatusNotFound:
+		return input(&hint{err, "; perseus jobs lists the jobs that there are"})
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return input(err)
+	}
+	return err
+}
+
+// reach returns what may help where the server was not reached.
+func (c *jobsCommand) reach(out *client.Unreachable) string {
+	text := out.Error()
+	switch {
+	case strings.Contains(text, "certificate required"):
+		return "; the server asks for a client certificate: --tls-cert and --tls-key"
+	case strings.Contains(text, "certificate"):
+		return "; name the authority that signed the server's certificate with --tls-ca"
+	case strings.Contains(text, "HTTP response to HTTPS"):
+		return "; the server speaks plain HTTP: write http:// in place of https://"
+	}
+	return "; start a server with perseus serve, or name the one that runs with --server or PERSEUS_SERVER"
+}
+
+// hint is an error with the way out behind it.
+type hint struct {
+	error
+	wayOut string
+}
+
+func (h *hint) Error() string { return h.error.Error() + h.wayOut }
+
+func (h *hint) Unwrap() error { return h.error }
+
+// writeJSON writes v for programs.
+func writeJSON(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
