@@ -108,6 +108,9 @@ func (c *jobsCommand) token(w *world) (string, error) {
 	return token, nil
 }
 
+// unknownJob is the code of a refusal for want of the job, and not of what is asked of it.
+const unknownJob = "unknown-job"
+
 // explain returns the error of a call with the way out, and with the exit status of wrong input where that is at fault.
 func (c *jobsCommand) explain(err error) error {
 	var id *client.InvalidID
@@ -127,7 +130,10 @@ func (c *jobsCommand) explain(err error) error {
 	case http.StatusForbidden:
 		return &hint{err, "; the token's scope does not allow it: perseus token create --scope operator makes one that does"}
 	case http.StatusNotFound:
-		return input(&hint{err, "; perseus jobs lists the jobs that there are"})
+		if refused.Code == "" || refused.Code == unknownJob {
+			err = &hint{err, "; perseus jobs lists the jobs that there are"}
+		}
+		return input(err)
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		return input(err)
 	}

@@ -577,6 +577,21 @@ func TestJobsWatch(t *testing.T) {
 	}
 }
 
+// TestJobsWatchEnded prints the history of a job that ended before.
+func TestJobsWatchEnded(t *testing.T) {
+	s := newControlPlane(t, api.Job{ID: "j", State: api.Finished})
+	s.HandleFunc("GET /v1/jobs/j/events", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("after") != "3" {
+			t.Errorf("events behind %s", r.URL.Query().Get("after"))
+		}
+		eventStream(w, api.Event{ID: 4, Kind: "state", Text: "finished"})
+		<-r.Context().Done()
+	})
+	if r := must(t, "jobs", "watch", "j", "--after", "3"); !strings.HasSuffix(r.stdout, "  state      finished\n") || r.stderr != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestJobsWatchStopped ends watching with an interrupt: all went well.
 func TestJobsWatchStopped(t *testing.T) {
 	s := newControlPlane(t, api.Job{ID: "j", State: api.Running})

@@ -18,7 +18,7 @@ type jobsWatchCommand struct {
 	JSON  bool  `name:"json" help:"An event a line as JSON, for programs."`
 
 	Poll  time.Duration `hidden:"" default:"5s" help:"How often to look whether the job has ended, where no event says so."`
-	Quiet time.Duration `hidden:"" default:"300ms" help:"How long to wait for the last events of a job that has ended."`
+	Quiet time.Duration `hidden:"" default:"1s" help:"How long to wait for the last events of a job that has ended."`
 }
 
 // Help is the text of perseus jobs watch --help.

@@ -41,9 +41,11 @@ type Config struct {
 	// OnRetry, if not nil, is told of each failure that is tried again, and of the pause before. It is called on the
 	// caller's goroutine, also in the middle of Events.
 	OnRetry func(err error, pause time.Duration)
+	// Connections is how many are kept open while idle; 0: 16. One who makes more calls at a time connects anew for some.
+	Connections int
 	// UserAgent names the program that calls; empty: perseus.
 	UserAgent string
-	// Transport replaces how requests are sent; for tests. The files above do not hold for it.
+	// Transport replaces how requests are sent; for tests. The files and connections above do not hold for it.
 	Transport http.RoundTripper
 }
 
@@ -71,6 +73,9 @@ func New(c Config) (*Client, error) {
 	}
 	if c.UserAgent == "" {
 		c.UserAgent = "perseus"
+	}
+	if c.Connections <= 0 {
+		c.Connections = 16
 	}
 	if c.Transport == nil {
 		t, err := transport(c)

@@ -128,11 +128,11 @@ func (c *Client) refusal(resp *http.Response) *Error {
 	return e
 }
 
-// clean returns text of the server as it can be shown: without the token, without control characters, which could
+// clean returns text of the server as it can be shown: without the token, without what is not printed and could
 // steer a terminal, and not too long.
 func (c *Client) clean(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+		if !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r

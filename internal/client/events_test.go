@@ -283,6 +283,9 @@ func TestEventsLive(t *testing.T) {
 		if r.Header.Get("Accept") != "text/event-stream, application/problem+json" {
 			t.Errorf("accepts %q", r.Header.Get("Accept"))
 		}
+		if r.Header.Get("Accept-Encoding") != "identity" {
+			t.Error("events may be compressed on the way, and held back for it")
+		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, eventLines(1))
 		_ = http.NewResponseController(w).Flush()

@@ -193,6 +193,10 @@ func (c *Client) request(ctx context.Context, r *call, wait time.Duration) (*htt
 		accept = "application/json"
 	}
 	req.Header.Set("Accept", accept+", application/problem+json")
+	if accept == "text/event-stream" || accept == "application/gzip" {
+		// What compresses on the way would hold events back, and do work twice.
+		req.Header.Set("Accept-Encoding", "identity")
+	}
 	return req, nil
 }
 

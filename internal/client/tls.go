@@ -19,7 +19,7 @@ func transport(c Config) (*http.Transport, error) {
 		DialContext:            (&net.Dialer{Timeout: dead, KeepAlive: dead}).DialContext,
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: dead, PingTimeout: dead},
-		MaxIdleConnsPerHost:    16, // an agent's long-polls and reports go to one host
+		MaxIdleConnsPerHost:    c.Connections,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
 		TLSHandshakeTimeout:    dead,

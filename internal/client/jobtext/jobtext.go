@@ -48,7 +48,7 @@ func Failure(j *api.Job) error {
 // Line returns a text that came from elsewhere as it can be shown on a terminal: in one line, without its commands.
 func Line(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r
