@@ -10,6 +10,9 @@ import (
 // MinSamples is how many samples a clock of an op needs: fewer give no distribution-free 95 % interval of the median.
 const MinSamples = 6
 
+// MoreSamples is how many it gets where its interval overlaps that of the clock above.
+const MoreSamples = 18
+
 // MaxSamples is how many samples of a clock are kept; later ones are counted and dropped.
 const MaxSamples = 64
 
@@ -92,7 +95,7 @@ func (c *Campaign) Step() (clocks [][]int, more bool) {
 		}
 		// As long as nothing is known of waiting, no clock can be left out.
 		for j, p := range points {
-			if len(p.TimesS) < MinSamples {
+			if len(p.TimesS) < MinSamples || j > 0 && len(p.TimesS) < MoreSamples && alike(points[j-1], p) {
 				missing[i] = append(missing[i], j)
 			}
 		}
@@ -110,6 +113,50 @@ func (c *Campaign) Step() (clocks [][]int, more bool) {
 		}
 	}
 	return clocks, more
+}
+
+// Progress returns how many clocks, over all ops, have the samples they need, and how many are needed as far as is
+// known now.
+func (c *Campaign) Progress() (done, all int) {
+	w, known := c.BlockingPower()
+	for _, points := range c.Points {
+		if known {
+			points = points[:needed(points, w, c.Config.Rises)]
+		}
+		all += len(points)
+		for _, p := range points {
+			if len(p.TimesS) >= MinSamples {
+				done++
+			}
+		}
+	}
+	return done, all
+}
+
+// Alike returns the pairs of neighbouring clocks whose times and energies cannot be told apart even with MoreSamples,
+// as many as limit.
+func (c *Campaign) Alike(limit int) []string {
+	var out []string
+	for i, points := range c.Points {
+		op := c.Config.Ops[i]
+		for j := 1; j < len(points) && len(out) < limit; j++ {
+			if len(points[j].TimesS) >= MoreSamples && alike(points[j-1], points[j]) {
+				out = append(out, fmt.Sprintf("stage %d, %s: %d and %d MHz", op.Stage, op.Instruction, op.ClocksMHz[j-1], op.ClocksMHz[j]))
+			}
+		}
+	}
+	return out
+}
+
+// alike says whether neither time nor energy tells two measured clocks apart: their intervals overlap.
+func alike(a, b Point) bool {
+	return overlap(a.TimesS, b.TimesS) && overlap(a.EnergiesJ, b.EnergiesJ)
+}
+
+func overlap(a, b []float64) bool {
+	alo, ahi, aok := Interval(a)
+	blo, bhi, bok := Interval(b)
+	return aok && bok && alo <= bhi && blo <= ahi
 }
 
 // needed returns how many clocks of an op are to be tried where a waiting GPU draws w: down to the one at which its
