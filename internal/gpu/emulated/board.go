@@ -1,14 +1,10 @@
-// Package emulated is a GPU in software: clocks, power, counters and faults follow a simple, stated model.
-//
-// A loaded or idle GPU runs at the highest clock that the lock, the power limit and the thermal ceiling allow. Its power
-// is Idle + load·(Static + Dynamic·(clock/highest)³). A lock takes effect after Latency; limits and load at once. An op
-// takes cycles/clock plus a memory part that no clock changes.
 package emulated
 
 import (
 	"errors"
-	"math"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,195 +15,188 @@ import (
 // Config says what GPU to emulate.
 type Config struct {
 	Info gpu.Info
-	// MinMHz, MaxMHz and StepMHz span the grid of clocks.
+	// MinMHz, MaxMHz and StepMHz span the grid of clocks; Clocks lists them instead, in any order.
 	MinMHz, MaxMHz, StepMHz int
-	MemoryMHz               int
-	Idle, Static, Dynamic   unit.Power
-	Limit                   gpu.PowerLimit
+	Clocks                  []int
+	// MemoryMHz is the memory clock, MemoryClocks those it can be locked to, itself if empty.
+	MemoryMHz             int
+	MemoryClocks          []int
+	Idle, Static, Dynamic unit.Power
+	// Blocking is what the GPU draws between ops, by clock; see ClockPower. Empty means Idle.
+	Blocking []ClockPower
+	Limit    gpu.PowerLimit
 	// Latency is from a request to the clock; CounterStep is how often the energy counter moves, 0 for always.
 	Latency, CounterStep time.Duration
+	// Late is how long after the fact an op can be told. Reading the counter shows what was known then.
+	Late time.Duration
 	// Seed sets where the energy counter starts.
 	Seed uint64
 	// Now is a monotonic clock.
 	Now func() time.Time
 }
 
+// ClockPower is a power at a clock. Between two of them power is linear, outside it is that of the nearest.
+type ClockPower struct {
+	MHz   int
+	Power unit.Power
+}
+
 // Board is the hardware and its driver. It outlives the handles opened on it, and so do locks. All methods are safe for
 // concurrent use.
 type Board struct {
-	c      Config
-	clocks []int // descending
+	c        Config
+	clocks   []int // descending
+	blocking []unit.Power
 
-	mu         sync.Mutex
-	at         time.Time // all below holds from then on
-	inForce    gpu.Range
-	pending    *change
-	load       float64
-	ceiling    int
-	limit      gpu.PowerLimit
-	energy     unit.Energy128
-	shown      unit.Energy128
-	nextShown  time.Time
-	capped     time.Duration
-	mig        bool
-	readOnly   bool
-	generation int // of handles; a lost GPU invalidates those before
-	lost       bool
-	faults     map[string]error
-}
-
-type change struct {
-	at time.Time
-	to gpu.Range
+	mu sync.Mutex
+	// settled holds for good; known follows from it and from the journal up to now.
+	settled, known state
+	journal        []entry // by time; those after now are scripted
+	shown          unit.Energy128
+	faults         map[string]error
+	watch          func()
 }
 
 // New returns an idle, unlocked board, or an error about c.
 func New(c Config) (*Board, error) {
+	b := &Board{c: c, faults: map[string]error{}}
 	switch {
 	case c.Now == nil:
 		return nil, errors.New("emulated GPU: Now is missing")
+	case c.Idle < 0 || c.Static < 0 || c.Dynamic < 0 || c.Latency < 0 || c.CounterStep < 0 || c.Late < 0:
+		return nil, errors.New("emulated GPU: powers and times must not be negative")
+	case len(c.Clocks) > 0:
+		b.clocks = slices.Compact(slices.Sorted(slices.Values(c.Clocks)))
+		slices.Reverse(b.clocks)
 	case c.MinMHz <= 0 || c.StepMHz <= 0 || c.MaxMHz < c.MinMHz || (c.MaxMHz-c.MinMHz)%c.StepMHz != 0:
 		return nil, errors.New("emulated GPU: the clocks are not a grid from MinMHz to MaxMHz in steps of StepMHz")
-	case c.Idle < 0 || c.Static < 0 || c.Dynamic < 0 || c.Latency < 0 || c.CounterStep < 0:
-		return nil, errors.New("emulated GPU: powers and times must not be negative")
+	default:
+		for f := c.MaxMHz; f >= c.MinMHz; f -= c.StepMHz {
+			b.clocks = append(b.clocks, f)
+		}
 	}
-	b := &Board{c: c, limit: c.Limit, ceiling: c.MaxMHz, at: c.Now(), faults: map[string]error{}}
-	for f := c.MaxMHz; f >= c.MinMHz; f -= c.StepMHz {
-		b.clocks = append(b.clocks, f)
+	if b.lowest() <= 0 {
+		return nil, fmt.Errorf("emulated GPU: clock %d MHz: expected more than 0", b.lowest())
 	}
-	b.inForce = b.whole()
-	start := unit.Energy(rand.New(rand.NewPCG(c.Seed, 0)).Int64N(int64(1000 * unit.Joule)))
-	b.energy, b.shown = start.Widen(), start.Widen()
-	b.nextShown = b.at.Add(c.CounterStep)
+	if len(b.c.MemoryClocks) == 0 {
+		b.c.MemoryClocks = []int{c.MemoryMHz}
+	}
+	b.blocking = make([]unit.Power, len(b.clocks))
+	for i, f := range b.clocks {
+		b.blocking[i] = at(c.Blocking, f, c.Idle)
+	}
+	start := unit.Energy(rand.New(rand.NewPCG(c.Seed, 0)).Int64N(int64(1000 * unit.Joule))).Widen()
+	now := c.Now()
+	b.settled = state{
+		at: now, inForce: b.whole(), memory: b.wholeMemory(), ceiling: b.highest(), limit: c.Limit,
+		energy: start, shown: start, nextShown: now.Add(c.CounterStep),
+	}
+	b.known, b.shown = b.settled, start
 	return b, nil
 }
 
-func (b *Board) whole() gpu.Range { return gpu.Range{Min: b.c.MinMHz, Max: b.c.MaxMHz} }
+// at returns the power at a clock, or otherwise where the table is empty.
+func at(table []ClockPower, mhz int, otherwise unit.Power) unit.Power {
+	if len(table) == 0 {
+		return otherwise
+	}
+	t := slices.SortedFunc(slices.Values(table), func(a, b ClockPower) int { return a.MHz - b.MHz })
+	i := slices.IndexFunc(t, func(p ClockPower) bool { return p.MHz >= mhz })
+	switch {
+	case i < 0:
+		return t[len(t)-1].Power
+	case i == 0 || t[i].MHz == mhz:
+		return t[i].Power
+	}
+	lo, hi := t[i-1], t[i]
+	return lo.Power + (hi.Power-lo.Power)*unit.Power(mhz-lo.MHz)/unit.Power(hi.MHz-lo.MHz)
+}
 
-// set advances to now and then changes the board.
-func (b *Board) set(f func()) {
+func (b *Board) highest() int { return b.clocks[0] }
+func (b *Board) lowest() int  { return b.clocks[len(b.clocks)-1] }
+
+func (b *Board) whole() gpu.Range { return gpu.Range{Min: b.lowest(), Max: b.highest()} }
+
+func (b *Board) wholeMemory() gpu.Range {
+	return gpu.Range{Min: slices.Min(b.c.MemoryClocks), Max: slices.Max(b.c.MemoryClocks)}
+}
+
+// settle brings the board up to now. What lies further back than Late cannot be told otherwise any more. b.mu is held.
+func (b *Board) settle() {
+	now := b.c.Now()
+	if until := now.Add(-b.c.Late); until.After(b.settled.at) {
+		b.journal = b.settled.run(b, until, b.journal)
+	}
+	b.known = b.settled
+	b.known.run(b, now, b.journal)
+	if b.known.shown.Cmp(b.shown) > 0 {
+		b.shown = b.known.shown // what was told since may be less than what was read before
+	}
+}
+
+// change makes a change now. b.mu is held.
+func (b *Board) change(f Change) { b.enter(entry{b.known.at, f}) }
+
+func (b *Board) enter(e entry) {
+	i := len(b.journal)
+	for i > 0 && b.journal[i-1].at.After(e.at) {
+		i--
+	}
+	b.journal = slices.Insert(b.journal, i, e)
+	b.settle()
+}
+
+// set settles and then makes a change.
+func (b *Board) set(f Change) {
+	b.mu.Lock()
+	b.settle()
+	b.change(f)
+	b.mu.Unlock()
+	b.changed()
+}
+
+// Watch has f called after each change that can move the end of the op that runs, by the goroutine that made it and
+// without a lock held; nil ends that. There is one f at a time.
+func (b *Board) Watch(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.advance()
-	f()
+	b.watch = f
 }
 
-// advance integrates up to now, piece by piece of constant power.
-func (b *Board) advance() {
-	now := b.c.Now()
-	if b.pending != nil && !b.pending.at.After(now) {
-		b.integrate(b.pending.at)
-		b.inForce, b.pending = b.pending.to, nil
+func (b *Board) changed() {
+	b.mu.Lock()
+	f := b.watch
+	b.mu.Unlock()
+	if f != nil {
+		f()
 	}
-	b.integrate(now)
 }
 
-func (b *Board) integrate(to time.Time) {
-	d := to.Sub(b.at)
-	if d <= 0 {
-		return
-	}
-	clock, capped := b.clock(b.inForce)
-	p := b.power(clock)
-	if step := b.c.CounterStep; step == 0 {
-		b.shown = b.energy.Add(unit.Product(p, unit.Time(d)))
-	} else if !b.nextShown.After(to) {
-		// The last step within the piece; those before cannot be seen any more.
-		last := b.nextShown.Add(to.Sub(b.nextShown) / step * step)
-		b.shown = b.energy.Add(unit.Product(p, unit.Time(last.Sub(b.at))))
-		b.nextShown = last.Add(step)
-	}
-	b.energy = b.energy.Add(unit.Product(p, unit.Time(d)))
-	if capped {
-		b.capped += d
-	}
-	b.at = to
+// Clocks lists the graphics clocks in MHz, from the highest down.
+func (b *Board) Clocks() []int { return slices.Clone(b.clocks) }
+
+// Settings is what an owner of a GPU can change on it, as it will be when all that was asked for is in effect. It is
+// comparable.
+type Settings struct {
+	Clocks, Memory gpu.Range
+	Limit          unit.Power
 }
 
-// clock returns the clock that r leads to and whether the power limit lowers it.
-func (b *Board) clock(r gpu.Range) (mhz int, capped bool) {
-	for _, f := range b.clocks {
-		if f > min(r.Max, b.ceiling) {
-			continue
-		}
-		if b.limit.Enforced == 0 || b.power(f) <= b.limit.Enforced {
-			return f, capped
-		}
-		capped = true
-	}
-	return b.c.MinMHz, capped
+// Settings returns the settings in force, by a way that needs no handle and no driver.
+func (b *Board) Settings() Settings {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.settle()
+	return Settings{b.known.requested(), b.known.memory, b.known.limit.Enforced}
 }
 
-func (b *Board) power(mhz int) unit.Power {
-	x := float64(mhz) / float64(b.c.MaxMHz)
-	return b.c.Idle + unit.Power(b.load*(float64(b.c.Static)+float64(b.c.Dynamic)*x*x*x))
-}
-
-// SetLoad says how busy the GPU is from now on, 0 to 1.
-func (b *Board) SetLoad(fraction float64) { b.set(func() { b.load = max(0, min(1, fraction)) }) }
-
-// SetCeiling lowers clocks above mhz for heat; 0 takes that back.
-func (b *Board) SetCeiling(mhz int) {
-	b.set(func() {
-		if b.ceiling = max(mhz, b.c.MinMHz); mhz == 0 {
-			b.ceiling = b.c.MaxMHz
-		}
-	})
-}
-
-// SetMIG partitions the GPU or not.
-func (b *Board) SetMIG(on bool) { b.set(func() { b.mig = on }) }
-
-// SetReadOnly takes the permission to change things away, or gives it.
-func (b *Board) SetReadOnly(on bool) { b.set(func() { b.readOnly = on }) }
-
-// Fail makes the Device method called call fail with err until it is told nil.
-func (b *Board) Fail(call string, err error) { b.set(func() { b.faults[call] = err }) }
-
-// ForeignLock is a lock that somebody else asks for.
-func (b *Board) ForeignLock(r gpu.Range) error {
-	var err error
-	b.set(func() { err = b.lock(r) })
-	return err
-}
-
-// Lose makes the GPU fall off the bus. Handles of before stay lost after Recover.
-func (b *Board) Lose() { b.set(func() { b.lost = true; b.generation++ }) }
-
-// Recover brings a lost GPU back, reset: without locks.
-func (b *Board) Recover() { b.set(func() { b.lost, b.pending, b.inForce = false, nil, b.whole() }) }
-
-func (b *Board) lock(r gpu.Range) error {
-	if r.Min > r.Max || !b.offers(r.Min) || !b.offers(r.Max) {
-		return gpu.ErrInvalid
-	}
-	if b.pending == nil && b.inForce == r || b.pending != nil && b.pending.to == r {
-		return nil // asking again does not start the latency anew
-	}
-	b.pending = &change{b.at.Add(b.c.Latency), r}
-	b.advance()
-	return nil
-}
-
-func (b *Board) offers(mhz int) bool {
-	return mhz >= b.c.MinMHz && mhz <= b.c.MaxMHz && (mhz-b.c.MinMHz)%b.c.StepMHz == 0
-}
-
-// Work returns how long an op of so many cycles and so much memory time takes if it starts now and nothing but a
-// pending clock change happens on the way. Its memory part comes last.
-func (b *Board) Work(cycles float64, memory time.Duration) time.Duration {
-	var t time.Duration
-	b.set(func() {
-		clock, _ := b.clock(b.inForce)
-		if p := b.pending; p != nil {
-			until := p.at.Sub(b.at)
-			done := until.Seconds() * float64(clock) * 1e6
-			if done < cycles {
-				t, cycles = until, cycles-done
-				clock, _ = b.clock(p.to)
-			}
-		}
-		t += time.Duration(math.Round(cycles/float64(clock)*1e3)) + memory
-	})
-	return t
+// Total returns all the energy used until an instant that is not settled yet: from Late ago to any time to come, if
+// nothing is changed until then. It is exact, and counts from where the counter started.
+func (b *Board) Total(at time.Time) unit.Energy128 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.settle()
+	s := b.settled
+	s.run(b, at, b.journal)
+	return s.energy
 }

@@ -19,26 +19,32 @@ var _ gpu.Device = (*device)(nil)
 func (b *Board) Open() gpu.Device {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return &device{b, b.generation}
+	b.settle()
+	return &device{b, b.known.handles}
 }
 
-// call runs f on the advanced board unless a fault, a loss or a missing permission prevents it.
+// call runs f on the settled board unless a fault, a loss or a missing permission prevents it.
 func (d *device) call(name string, changes bool, f func() error) error {
+	b := d.b
+	b.mu.Lock()
+	b.settle()
 	var err error
-	d.b.set(func() {
-		switch fault := d.b.faults[name]; {
-		case d.b.lost || d.generation != d.b.generation:
-			err = gpu.ErrLost
-		case fault != nil:
-			err = fault
-		case changes && d.b.readOnly:
-			err = gpu.ErrNoPermission
-		default:
-			err = f()
-		}
-	})
+	switch fault := b.faults[name]; {
+	case b.known.lost || d.generation != b.known.handles:
+		err = gpu.ErrLost
+	case fault != nil:
+		err = fault
+	case changes && b.known.readOnly:
+		err = gpu.ErrNoPermission
+	default:
+		err = f()
+	}
+	b.mu.Unlock()
+	if changes {
+		b.changed()
+	}
 	if err != nil {
-		return fmt.Errorf("%s of %s: %w", name, d.b.c.Info.ID, err)
+		return fmt.Errorf("%s of %s: %w", name, b.c.Info.ID, err)
 	}
 	return nil
 }
@@ -62,27 +68,28 @@ func (d *device) UnlockClocks() error {
 	return d.call("UnlockClocks", true, func() error { return d.b.lock(d.b.whole()) })
 }
 
-func (d *device) now() int {
-	f, _ := d.b.clock(d.b.inForce)
-	return f
+func (d *device) Clock() (int, error) {
+	return read(d, "Clock", func() int {
+		i, _ := d.b.known.clock(d.b)
+		return d.b.clocks[i]
+	})
 }
 
-func (d *device) Clock() (int, error) { return read(d, "Clock", d.now) }
-
+// MemoryClock is the highest that its lock allows.
 func (d *device) MemoryClock() (int, error) {
-	return read(d, "MemoryClock", func() int { return d.b.c.MemoryMHz })
+	return read(d, "MemoryClock", func() int { return min(d.b.c.MemoryMHz, d.b.known.memory.Max) })
 }
 
 func (d *device) PowerLimit() (gpu.PowerLimit, error) {
-	return read(d, "PowerLimit", func() gpu.PowerLimit { return d.b.limit })
+	return read(d, "PowerLimit", func() gpu.PowerLimit { return d.b.known.limit })
 }
 
 func (d *device) SetPowerLimit(p unit.Power) error {
 	return d.call("SetPowerLimit", true, func() error {
-		if l := d.b.limit; p <= 0 || p < l.Min || l.Max != 0 && p > l.Max {
+		if l := d.b.known.limit; p <= 0 || p < l.Min || l.Max != 0 && p > l.Max {
 			return gpu.ErrInvalid
 		}
-		d.b.limit.Requested, d.b.limit.Enforced = p, p
+		d.b.change(func(_ *Board, s *state) { s.limit.Requested, s.limit.Enforced = p, p })
 		return nil
 	})
 }
@@ -90,26 +97,31 @@ func (d *device) SetPowerLimit(p unit.Power) error {
 func (d *device) Energy() (gpu.EnergySample, error) {
 	return read(d, "Energy", func() gpu.EnergySample {
 		e, _ := d.b.shown.Picojoules(unit.Down)
-		return gpu.EnergySample{Energy: e, At: d.b.at, Scope: gpu.ScopeGPU}
+		return gpu.EnergySample{Energy: e, At: d.b.known.at, Scope: gpu.ScopeGPU}
 	})
 }
 
-func (d *device) Power() (unit.Power, error) {
-	return read(d, "Power", func() unit.Power { return d.b.power(d.now()) })
+func (d *device) power() unit.Power {
+	i, _ := d.b.known.clock(d.b)
+	return d.b.known.power(d.b, i)
 }
+
+func (d *device) Power() (unit.Power, error) { return read(d, "Power", d.power) }
 
 // Temperature is 30 °C and a degree for every 8 W, without inertia.
 func (d *device) Temperature() (int, error) {
-	return read(d, "Temperature", func() int { return 30 + int(d.b.power(d.now())/(8*unit.Watt)) })
+	return read(d, "Temperature", func() int { return 30 + int(d.power()/(8*unit.Watt)) })
 }
 
 func (d *device) Throttle() (gpu.Throttle, error) {
 	return read(d, "Throttle", func() gpu.Throttle {
-		_, capped := d.b.clock(d.b.inForce)
+		s := &d.b.known
+		_, capped := s.clock(d.b)
 		return gpu.Throttle{
-			PowerCap: capped, Thermal: d.b.ceiling < d.b.inForce.Max, Idle: d.b.load == 0, Capped: d.b.capped,
+			PowerCap: capped, Thermal: s.ceiling < s.inForce.Max, HardwareSlowdown: s.slowdown,
+			Idle: s.op == nil && !s.waiting && s.load == 0, Capped: s.capped,
 		}
 	})
 }
 
-func (d *device) MIG() (bool, error) { return read(d, "MIG", func() bool { return d.b.mig }) }
+func (d *device) MIG() (bool, error) { return read(d, "MIG", func() bool { return d.b.known.mig }) }

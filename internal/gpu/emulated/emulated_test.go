@@ -53,8 +53,8 @@ func TestLatencyAndLockOutlivesHandle(t *testing.T) {
 	if err := b.Open().LockClocks(gpu.Range{Min: 705, Max: 705}); err != nil {
 		t.Fatal(err)
 	}
-	// 10 ms at 1410 MHz, the rest at 705 MHz.
-	if got := b.Work(28.2e6, time.Millisecond); got != 31*time.Millisecond {
+	// It takes 21 ms at 1410 MHz, 10 of which it has, and 11/21 of 41 ms at 705 MHz.
+	if got := b.Work(28.2e6, time.Millisecond); got != 31476190*time.Nanosecond {
 		t.Errorf("work takes %v", got)
 	}
 	pass(9 * time.Millisecond)

@@ -1,0 +1,68 @@
+package emulated_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perseus-energy/perseus/internal/gpu/emulated"
+)
+
+// TestClock shows that a clock keeps its speed, waits for those who hold it, and loses the time that it waited.
+func TestClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := emulated.NewClock(at(0), 20)
+		want := func(d time.Duration) {
+			t.Helper()
+			if got := c.Now(); !got.Equal(at(d)) {
+				t.Errorf("it is %v, want %v", got.Sub(at(0)), d)
+			}
+		}
+		time.Sleep(time.Second)
+		want(20 * time.Second)
+		h := c.NewHold()
+		h.Set(at(30 * time.Second))
+		fired := make(chan time.Time, 2)
+		stop := c.AfterFunc(5*time.Second, func() {
+			time.Sleep(time.Second) // all wait for it
+			fired <- c.Now()
+		})
+		never := c.AfterFunc(time.Hour, func() { fired <- time.Time{} })
+		time.Sleep(time.Second)
+		want(25 * time.Second)
+		if got := <-fired; !got.Equal(at(25 * time.Second)) {
+			t.Error(got)
+		}
+		if stop() || !never() || never() {
+			t.Error("stopped what was over, or did not stop what was not")
+		}
+		time.Sleep(time.Second)
+		want(30 * time.Second)
+		h.Set(at(31 * time.Second))
+		time.Sleep(time.Second)
+		want(31 * time.Second)
+		h.Set(time.Time{})
+		time.Sleep(time.Second)
+		want(51 * time.Second)
+		h.Set(at(0)) // gone: it holds where it is
+		time.Sleep(time.Second)
+		want(51 * time.Second)
+		h.Release()
+
+		if !c.Until(context.Background(), at(71*time.Second), nil) {
+			t.Error("woken by nobody")
+		}
+		want(71 * time.Second)
+		woken := make(chan struct{}, 1)
+		woken <- struct{}{}
+		if c.Until(context.Background(), at(time.Hour), woken) {
+			t.Error("not woken")
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if c.Until(ctx, at(time.Hour), nil) {
+			t.Error("ctx has ended")
+		}
+	})
+}
