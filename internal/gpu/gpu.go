@@ -22,6 +22,8 @@ var (
 	ErrLost = errors.New("the GPU is lost")
 	// ErrInvalid: a value that the GPU does not offer.
 	ErrInvalid = errors.New("not a value that the GPU offers")
+	// ErrDriver: the driver failed in another way; the same call may work later.
+	ErrDriver = errors.New("the driver failed")
 )
 
 // Scope is what an energy counter or a power limit covers.
@@ -50,7 +52,8 @@ type Range struct{ Min, Max int }
 
 // EnergySample is a reading of an energy counter.
 type EnergySample struct {
-	// Energy counts from an unknown start, in steps.
+	// Energy counts from an unknown start, in steps, and wraps at 64 bits: only the difference of two samples means
+	// something. Subtracted as they are, b.Energy − a.Energy, it is right for up to 9.2 MJ, hours at full power.
 	Energy unit.Energy
 	// At is when the counter was read, on the monotonic clock.
 	At    time.Time
