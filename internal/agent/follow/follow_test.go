@@ -298,7 +298,7 @@ func TestMerge(t *testing.T) {
 			}
 			for r, ok := f.Next(); ok && r.At <= until; r, ok = f.Next() {
 				r.At = max(r.At, op.Start)
-				if n := len(asked); n > 1 && float64(r.At-asked[n-1].At) < 0.9*float64(latency) {
+				if n := len(asked); n > 1 && float64(r.At-asked[n-1].At+ms) < 0.9*float64(latency) {
 					t.Fatalf("op %d: another request after %v", i, r.At-asked[n-1].At)
 				}
 				f.Asked(r)
