@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -31,7 +32,7 @@ func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, directory s
 		return fmt.Errorf("reading the schema's version: %w", err)
 	}
 	if have > want {
-		return newerSchema("its schema", have, want)
+		return &newerSchema{"its schema", have, want}
 	}
 	rivers, err := rivermigrate.New(queue, &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -45,7 +46,7 @@ func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, directory s
 	last := all[len(all)-1].Version
 	for _, m := range known {
 		if m.Version > last {
-			return newerSchema("its queue's schema", int64(m.Version), int64(last))
+			return &newerSchema{"its queue's schema", int64(m.Version), int64(last)}
 		}
 	}
 	if _, err := p.Up(ctx); err != nil {
@@ -59,6 +60,18 @@ func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, directory s
 	return nil
 }
 
-func newerSchema(what string, have, want int64) error {
-	return fmt.Errorf("%s has version %d, and this program knows up to %d: a newer perseus wrote it; run that one, or name another database", what, have, want)
+// A newerSchema is why a database is refused that a later version of this program wrote.
+type newerSchema struct {
+	what       string
+	have, want int64
+}
+
+func (e *newerSchema) Error() string {
+	return fmt.Sprintf("%s has version %d, and this program knows up to %d: a newer perseus wrote it; run that one, or name another database",
+		e.what, e.have, e.want)
+}
+
+func isNewerSchema(err error) bool {
+	var n *newerSchema
+	return errors.As(err, &n)
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -24,11 +25,16 @@ func (t *Tx) AddEvent(job string, at time.Time, kind, text string) error {
 	if err := t.one(doing, []any{&id}, `UPDATE jobs SET events = events + 1 WHERE id = $1 RETURNING events`, job); err != nil {
 		return err
 	}
-	if _, err := t.exec(doing, `INSERT INTO events (job, id, at, kind, text) VALUES ($1, $2, $3, $4, $5)`, job, id, nanos(at), kind, text); err != nil {
+	if _, err := t.exec(doing, `INSERT INTO events (job, id, at, kind, text) VALUES ($1, $2, $3, $4, $5)`, job, id, nanos(at), kind, valid(text)); err != nil {
 		return err
 	}
 	_, err := t.exec(doing, `DELETE FROM events WHERE job = $1 AND id <= $2`, job, id-keptEvents)
 	return err
+}
+
+// valid is text as PostgreSQL takes it.
+func valid(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), "\x00", "\ufffd")
 }
 
 // Events returns at most limit events of a job with ids after that given, oldest first.
