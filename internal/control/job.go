@@ -87,11 +87,13 @@ type Job struct {
 	Guardrail  *watch.Guardrail `json:"guardrail,omitempty"`
 	Expected   []Expected       `json:"expected,omitempty"`
 	// PlanVersion is the newest version of kind plan; Active what it answers.
-	PlanVersion int64         `json:"plan_version,omitempty"`
-	Active      string        `json:"active,omitempty"`
-	Redeployed  bool          `json:"redeployed,omitempty"`
-	Measuring   *Measuring    `json:"measuring,omitempty"`
-	Measured    *api.Measured `json:"measured,omitempty"`
+	PlanVersion int64  `json:"plan_version,omitempty"`
+	Active      string `json:"active,omitempty"`
+	// Factor is how many times the least time most pipelines take, waiting for a straggler; 0 without one.
+	Factor     float64       `json:"factor,omitempty"`
+	Redeployed bool          `json:"redeployed,omitempty"`
+	Measuring  *Measuring    `json:"measuring,omitempty"`
+	Measured   *api.Measured `json:"measured,omitempty"`
 
 	campaignChanged, detectorChanged bool
 

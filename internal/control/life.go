@@ -295,3 +295,37 @@ func (j *Job) LoadParts(campaignJSON, detectorJSON []byte) error {
 	}
 	return nil
 }
+
+// Restart gives an ended job the life of a fresh one of the same id; its versions go on counting.
+func (j *Job) Restart(fresh *Job) {
+	generation, version := j.Generation, j.Version
+	*j = *fresh
+	j.Generation, j.Version = generation+1, version
+	j.From = -1
+	j.campaignChanged, j.detectorChanged = true, true
+}
+
+// TakeGPU notes the GPU model of the job from its ranks, if the job did not say.
+func (j *Job) TakeGPU(ranks []api.Rank) {
+	j.GPU = j.Spec.GPU
+	for _, r := range ranks {
+		if j.GPU == "" {
+			j.GPU = r.GPUModel
+		}
+	}
+}
+
+// Lagging returns the ranks of the groups that have reported least far.
+func (j *Job) Lagging(places []Place) []int {
+	if len(j.Heard) == 0 {
+		return nil
+	}
+	least := slices.Min(j.Heard)
+	var out []int
+	for rank, p := range places {
+		if j.Heard[p.DP*j.Spec.PP+p.PP] == least {
+			out = append(out, rank)
+		}
+	}
+	return out
+}

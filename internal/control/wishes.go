@@ -220,6 +220,7 @@ func (j *Job) Deploy(plans Plans) (missing *Want) {
 		why = fmt.Sprintf("straggler %s: iterations take %.4g s", reason[0], slow)
 	}
 	others := p
+	j.Factor = 0
 	if slow > p.Time.Seconds() && len(own) < j.Spec.DP {
 		factor := math.Floor(slow/least*1e4) / 1e4
 		w := Want{Frontier: j.Frontier, Request: plan.Request{Goal: plan.Straggler, Factor: ratio(factor), Effort: round.Fast}}
@@ -227,6 +228,7 @@ func (j *Job) Deploy(plans Plans) (missing *Want) {
 			if others = plans(w); others == nil {
 				return &w
 			}
+			j.Factor = factor
 		}
 	} else if slow <= p.Time.Seconds() {
 		own = onlyCapped(own, f)
@@ -363,4 +365,16 @@ func (j *Job) Warm(hash string, blockingW float64) {
 	j.Profile, j.BlockingPowerW = hash, blockingW
 	j.Tried.Warm = true
 	j.note("profile", "reused from an earlier job of the same model on the same GPUs")
+}
+
+// Wanted is the plan that most pipelines run by now.
+func (j *Job) Wanted() Want {
+	base := Want{j.Frontier, j.request()}
+	if j.Plan == nil || j.Landmarks == nil {
+		return base
+	}
+	if j.Factor >= 1 {
+		return Want{j.Frontier, plan.Request{Goal: plan.Straggler, Factor: ratio(j.Factor), Effort: round.Fast}}
+	}
+	return base
 }
