@@ -29,6 +29,9 @@ type Config struct {
 	Latency, CounterStep time.Duration
 	// Late is how long after the fact an op can be told. Reading the counter shows what was known then.
 	Late time.Duration
+	// File, if not empty, keeps the settings from one process to the next, however that one ends, as the driver of a real
+	// GPU does.
+	File string
 	// Seed sets where the energy counter starts.
 	Seed uint64
 	// Now is a monotonic clock.
@@ -55,6 +58,7 @@ type Board struct {
 	shown          unit.Energy128
 	faults         map[string]error
 	watch          func()
+	kept           kept
 }
 
 // New returns an idle, unlocked board, or an error about c.
@@ -91,7 +95,13 @@ func New(c Config) (*Board, error) {
 		at: now, inForce: b.whole(), memory: b.wholeMemory(), ceiling: b.highest(), limit: c.Limit,
 		energy: start, shown: start, nextShown: now.Add(c.CounterStep),
 	}
+	if c.File != "" {
+		if err := b.load(&b.settled); err != nil {
+			return nil, err
+		}
+	}
 	b.known, b.shown = b.settled, start
+	b.kept = b.keeps(&b.known)
 	return b, nil
 }
 
@@ -144,6 +154,7 @@ func (b *Board) enter(e entry) {
 	}
 	b.journal = slices.Insert(b.journal, i, e)
 	b.settle()
+	b.save()
 }
 
 // set settles and then makes a change.

@@ -2,6 +2,7 @@ package emulated
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -121,6 +122,28 @@ func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 		timer.Stop()
 		h.Release()
 		return true
+	}
+}
+
+// NewTimer returns a channel that gets the time after d, and what ends the timer before. The clock waits until the value is
+// taken or the timer ended, a second of real time at most.
+func (c *Clock) NewTimer(d time.Duration) (<-chan time.Time, func() bool) {
+	taken := make(chan time.Time)
+	ended := make(chan struct{})
+	var once sync.Once
+	stop := c.AfterFunc(d, func() {
+		patience := time.NewTimer(time.Second)
+		defer patience.Stop()
+		select {
+		case taken <- c.Now():
+			runtime.Gosched() // whoever took it acts at the time that it was for
+		case <-ended:
+		case <-patience.C:
+		}
+	})
+	return taken, func() bool {
+		once.Do(func() { close(ended) })
+		return stop()
 	}
 }
 

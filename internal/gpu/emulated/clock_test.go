@@ -66,3 +66,29 @@ func TestClock(t *testing.T) {
 		}
 	})
 }
+
+// TestTimer has the clock wait for those who come late to their timers, but not for ever.
+func TestTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := emulated.NewClock(at(0), 10)
+		tick, stop := c.NewTimer(time.Second)
+		time.Sleep(500 * time.Millisecond)
+		if got := <-tick; !got.Equal(at(time.Second)) || stop() {
+			t.Error(got)
+		}
+		_, forgotten := c.NewTimer(time.Second)
+		time.Sleep(time.Minute)
+		if got := c.Now(); got.Before(at(5*time.Minute)) || forgotten() {
+			t.Error(got)
+		}
+		never, stop := c.NewTimer(time.Second)
+		if !stop() || stop() {
+			t.Error("not stopped, or twice")
+		}
+		select {
+		case got := <-never:
+			t.Error(got)
+		case <-time.After(time.Minute):
+		}
+	})
+}

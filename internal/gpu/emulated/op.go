@@ -144,3 +144,6 @@ func (b *Board) Work(cycles float64, memory time.Duration) time.Duration {
 	b.known.op, b.known.left = o, 1
 	return b.project().Sub(b.known.at)
 }
+
+// Fastest returns the time of the op at the highest clock.
+func (o *Op) Fastest() time.Duration { return o.time[0] }
