@@ -52,7 +52,9 @@ type Config struct {
 	// RetryFor is how long a GET tries again where the service is unavailable, since Zeus's client ends the training at
 	// the first failure: 30 s; negative: not at all.
 	RetryFor time.Duration
-	Log      *slog.Logger
+	// Done is closed when the server stops: GETs that wait are answered with maximum clocks then. Nil: never.
+	Done <-chan struct{}
+	Log  *slog.Logger
 	// Random makes ids unique: crypto/rand's. Now dates them, in UTC.
 	Random io.Reader
 	Now    func() time.Time

@@ -2,6 +2,7 @@ package zeus
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -290,6 +291,33 @@ func TestMissingForGood(t *testing.T) {
 		}
 		if status, _ := call(h, "GET", "/schedule/"+id+"?rank=1", ""); status != 404 {
 			t.Errorf("a rank that has not registered: %d", status)
+		}
+	})
+}
+
+// TestStop: a server that stops answers those who wait, at once and so that they can train.
+func TestStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService()
+		s.stop = make(chan struct{})
+		h := newHandler(t, s)
+		h.Done = s.stop
+		id := register(t, h, aJob)
+		registerRank(t, h, id, 0, 0, 0, 0, "1410")
+		start := time.Now()
+		time.AfterFunc(time.Minute, func() { close(s.stop) })
+		status, text := call(h, "GET", "/schedule/"+id+"?rank=0", "")
+		if took := time.Since(start); status != 200 || strings.Count(text, `",1410]`) != 6 || took != time.Minute {
+			t.Errorf("%d %s after %v", status, text, took)
+		}
+		// Without the word that it stops, a service that does not wait is not asked without end.
+		h.Done = nil
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		before := s.calls
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/schedule/"+id+"?rank=0", nil))
+		if n := s.calls - before; n > 1300 {
+			t.Errorf("%d calls in a minute", n)
 		}
 	})
 }

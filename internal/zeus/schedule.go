@@ -68,13 +68,25 @@ func (h *Handler) complete(ctx context.Context, job string, rank int) (known api
 		if known.State != api.Registered {
 			return known, nil
 		}
-		// Nothing but the wake-up is of interest here: the state is read from the job above, from one place.
-		err = h.again(ctx, func() error {
-			s, err := h.Service.Schedules(ctx, job, Query{Ranks: []int{rank}, Version: version, Wait: longPoll})
-			version = max(version, s.Version)
+		// Nothing but the wake-up is of interest here: the answer is made of the job above and what is asked for later.
+		var s api.Schedules
+		err = h.again(ctx, func() (err error) {
+			s, err = h.Service.Schedules(ctx, job, Query{Ranks: []int{rank}, Version: version, Wait: longPoll})
 			return err
 		})
 		if err != nil {
+			return known, err
+		}
+		version = max(version, s.Version)
+		if s.State != api.Registered {
+			continue
+		}
+		if h.stopping() {
+			h.Log.Warn("zeus: the server stops while ranks are missing: this one trains at maximum clock", "job", job, "rank", rank)
+			return known, nil
+		}
+		// A service that has no time to wait must not be asked without end.
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
 			return known, err
 		}
 	}
@@ -92,11 +104,16 @@ func (h *Handler) newest(ctx context.Context, job string, rank int) (s api.Sched
 	}
 	for end := time.Now().Add(h.PlanWait); s.State == api.Characterizing; {
 		q.Version, q.Wait = s.Version, time.Until(end)
-		if q.Wait <= 0 {
+		if q.Wait <= 0 || h.stopping() {
 			break
 		}
 		if err := ask(); err != nil {
 			return s, err
+		}
+		if s.State == api.Characterizing {
+			if err := pause(ctx, min(100*time.Millisecond, max(0, time.Until(end)))); err != nil {
+				return s, err
+			}
 		}
 	}
 	// The last answer holds only what is newer than the one before.
@@ -119,13 +136,30 @@ func (h *Handler) again(ctx context.Context, do func() error) error {
 		if time.Until(end) < wait {
 			return err
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
+		if err := pause(ctx, wait); err != nil {
+			return err
 		}
+	}
+}
+
+func (h *Handler) stopping() bool {
+	select {
+	case <-h.Done:
+		return true
+	default:
+		return false
+	}
+}
+
+// pause waits for d, or returns the error of a context that ends sooner.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

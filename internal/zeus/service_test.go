@@ -21,6 +21,7 @@ type service struct {
 	reports []api.Reports
 	// onComplete is called, once all ranks of a job are here.
 	onComplete func()
+	stop       chan struct{} // closed: long-polls return at once
 }
 
 type job struct {
@@ -132,6 +133,8 @@ func (s *service) Schedules(ctx context.Context, id string, q Query) (api.Schedu
 		}
 		select {
 		case <-changed:
+		case <-s.stop:
+			return out, nil
 		case <-over.C:
 			return out, nil
 		case <-ctx.Done():
