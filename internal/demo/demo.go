@@ -1,0 +1,166 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/perseus-energy/perseus/internal/api"
+	"github.com/perseus-energy/perseus/internal/client"
+	"github.com/perseus-energy/perseus/internal/gpu"
+	"github.com/perseus-energy/perseus/internal/gpu/emulated"
+	"github.com/perseus-energy/perseus/internal/training"
+	"github.com/perseus-energy/perseus/internal/wire"
+	"github.com/perseus-energy/perseus/profile"
+	"github.com/perseus-energy/perseus/unit"
+)
+
+// Server is the control plane.
+type Server interface {
+	Run(ctx context.Context) error
+	Handler() http.Handler
+	Close() error
+}
+
+// Agent is a node agent; Attach waits for Run.
+type Agent interface {
+	Run(ctx context.Context) error
+	Attach(ctx context.Context, hello wire.Hello) (Attachment, error)
+}
+
+// Attachment is a training process's connection. Close returns when its GPU is as it was before.
+type Attachment interface {
+	training.Client
+	Close()
+}
+
+// API is the server as the demo calls it; *client.Client is one.
+type API interface {
+	PutJob(ctx context.Context, id string, spec api.JobSpec) (api.Job, error)
+	Job(ctx context.Context, id string) (api.Job, error)
+	Schedules(ctx context.Context, job string, q client.Query) (s api.Schedules, changed bool, err error)
+	Finish(ctx context.Context, job string) (api.Job, error)
+	Profile(ctx context.Context, job string, w io.Writer) error
+	Frontier(ctx context.Context, job string, w io.Writer) error
+}
+
+// AgentConfig is what the demo wants of an agent.
+type AgentConfig struct {
+	Devices []gpu.Device
+	Server  *client.Client
+	Clock   *emulated.Clock
+	Latency time.Duration
+	Logger  *slog.Logger
+}
+
+// Config says what to show.
+type Config struct {
+	NewServer func(ctx context.Context, database string, log *slog.Logger) (Server, error)
+	NewAgent  func(AgentConfig) (Agent, error)
+	// Stages, Pipelines and Microbatches are the size of the job; each stage of each pipeline has a GPU.
+	Stages, Pipelines, Microbatches int
+	// Profile, if not nil, has what ops take on the GPUs, instead of a formula, and as many stages as Stages.
+	Profile *profile.Profile
+	// Blocking is what a GPU draws while it waits.
+	Blocking unit.Power
+	// Latency is how long a switch of clocks takes, in the GPUs' time.
+	Latency time.Duration
+	// Speed is by how much their time is faster than real; 0: so that an iteration takes a tenth of a second.
+	Speed float64
+	// Listen is the server's address, host and port.
+	Listen string
+	// Keep has it run on after the summary, until ctx ends.
+	Keep bool
+	// Limit is the real time in which the summary must be there.
+	Limit  time.Duration
+	Logger *slog.Logger
+}
+
+// jobID is the job's id on the server.
+const jobID = "demo"
+
+// Result is what was found. All numbers but Simulated and Frontier are what the GPUs really took.
+type Result struct {
+	Saving      float64 `json:"saving_percent"`
+	Slowdown    float64 `json:"slowdown_percent"`
+	Straggler   float64 `json:"straggler_saving_percent"`
+	Restored    bool    `json:"clocks_restored"`
+	Simulated   float64 `json:"simulated_saving_percent"`
+	Frontier    float64 `json:"frontier_saving_percent,omitempty"`
+	MaxTimeS    float64 `json:"max_clock_time_s"`
+	MaxEnergyJ  float64 `json:"max_clock_energy_j"`
+	TimeS       float64 `json:"time_s"`
+	EnergyJ     float64 `json:"energy_j"`
+	SlowTimeS   float64 `json:"straggler_time_s"`
+	SlowEnergyJ float64 `json:"straggler_energy_j"`
+	Profiling   int64   `json:"profiling_iterations"`
+	Iterations  int     `json:"iterations"`
+	Checks      []Check `json:"checks"`
+}
+
+// Check is a statement about the result and whether it holds.
+type Check struct {
+	Text string `json:"text"`
+	OK   bool   `json:"ok"`
+}
+
+// Err returns an error that names what does not hold, or nil.
+func (r *Result) Err() error {
+	var failed []error
+	for _, c := range r.Checks {
+		if !c.OK {
+			failed = append(failed, errors.New("does not hold: "+c.Text))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// View shows what happens. Methods are called by one goroutine at a time.
+type View interface {
+	// Line is something that happened, Status what is under way and will be replaced.
+	Line(text string)
+	Status(text string)
+}
+
+// Run shows the demo and returns what was found, once everything that it started has ended. With Keep it calls done,
+// where the result is whole but for Restored, and goes on until ctx ends. It fails where something cannot be started,
+// where a step takes too long, and with ctx's error where that ends before the result is there; it does not fail on a
+// result whose checks do not hold.
+func Run(ctx context.Context, c Config, v View, done func(*Result)) (result *Result, err error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	dir, err := os.MkdirTemp("", "perseus-demo-")
+	if err != nil {
+		return nil, fmt.Errorf("a folder for the database: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	cluster, err := newCluster(c)
+	if err != nil {
+		return nil, err
+	}
+	found := cluster.settings()
+	w, err := startWorld(ctx, c, filepath.Join(dir, "perseus.db"), cluster)
+	if err != nil {
+		return nil, err
+	}
+	s := &story{Config: c, View: v, cluster: cluster, world: w, begun: time.Now(), done: done}
+	result, err = s.tell(ctx)
+	err = errors.Join(err, w.stop())
+	if result == nil {
+		return nil, err
+	}
+	result.Restored = true
+	left := cluster.settings()
+	for i := range found {
+		result.Restored = result.Restored && left[i] == found[i]
+	}
+	result.Checks = append(result.Checks, Check{fmt.Sprintf("all %d GPUs have the clocks and limits that they had before", len(found)), result.Restored})
+	return result, err
+}
