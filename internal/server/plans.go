@@ -1,0 +1,218 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/perseus-energy/perseus/frontierfile"
+	"github.com/perseus-energy/perseus/internal/control"
+	"github.com/perseus-energy/perseus/internal/store"
+	"github.com/perseus-energy/perseus/plan"
+	"github.com/perseus-energy/perseus/round"
+	"github.com/perseus-energy/perseus/unit"
+)
+
+// Bounds of what is kept ready.
+const (
+	plannersMax = 8
+	plansMax    = 128
+)
+
+// plans keeps frontiers loaded and plans made, the newest used. What it forgets it can make again.
+type plans struct {
+	blob     func(ctx context.Context, hash string) ([]byte, error)
+	mu       sync.Mutex
+	made     *recent[*plan.Plan]
+	refined  *recent[bool]
+	planners *recent[*planner]
+}
+
+type planner struct {
+	once sync.Once
+	p    *plan.Planner
+	err  error
+	mu   sync.Mutex
+}
+
+func newPlans(blob func(context.Context, string) ([]byte, error)) *plans {
+	return &plans{blob: blob, made: newRecent[*plan.Plan](plansMax), refined: newRecent[bool](plansMax), planners: newRecent[*planner](plannersMax)}
+}
+
+// get returns a plan that is there, or nil.
+func (p *plans) get(w control.Want) *plan.Plan {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	made, _ := p.made.get(w.String())
+	return made
+}
+
+// make makes a plan by the fast pass. The first of a frontier loads it.
+func (p *plans) make(ctx context.Context, w control.Want) error {
+	return p.with(ctx, w, round.Fast)
+}
+
+// better makes a plan with more work, and says whether it uses less energy than the one that was there.
+func (p *plans) better(ctx context.Context, w control.Want) (bool, error) {
+	p.mu.Lock()
+	_, refined := p.refined.get(w.String())
+	p.mu.Unlock()
+	if refined {
+		return false, nil
+	}
+	before := p.get(w)
+	if err := p.with(ctx, w, round.Normal); err != nil {
+		return false, err
+	}
+	p.mu.Lock()
+	p.refined.put(w.String(), true)
+	p.mu.Unlock()
+	after := p.get(w)
+	return before != nil && after != nil && float64(after.WaitEnergy) < float64(before.WaitEnergy)*(1-1e-5), nil
+}
+
+func (p *plans) with(ctx context.Context, w control.Want, effort round.Effort) error {
+	p.mu.Lock()
+	pl, ok := p.planners.get(w.Frontier)
+	if !ok {
+		pl = &planner{}
+		p.planners.put(w.Frontier, pl)
+	}
+	p.mu.Unlock()
+	pl.once.Do(func() { pl.p, pl.err = p.load(ctx, w.Frontier) })
+	if pl.err != nil {
+		p.mu.Lock()
+		p.planners.drop(w.Frontier)
+		p.mu.Unlock()
+		return pl.err
+	}
+	r := w.Request
+	r.Effort = effort
+	made, err := pl.p.Make(r)
+	var wish *plan.Error
+	if errors.As(err, &wish) && r.Goal != plan.Fastest {
+		// A wish that no plan can answer: the fastest is the nearest.
+		made, err = pl.p.Make(plan.Request{Goal: plan.Fastest, Effort: effort})
+		if err == nil {
+			made.Feasible, made.Note = false, wish.Reason
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("planning for %s: %w", w.Request.Goal, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.made.put(w.String(), made)
+	return nil
+}
+
+func (p *plans) load(ctx context.Context, hash string) (*plan.Planner, error) {
+	text, err := p.blob(ctx, hash)
+	if err != nil {
+		return nil, fmt.Errorf("loading frontier %.12s: %w", hash, err)
+	}
+	f, err := frontierfile.Read(bytes.NewReader(text), "frontier")
+	if err != nil {
+		return nil, fmt.Errorf("loading frontier %.12s: %w", hash, err)
+	}
+	return plan.New(f)
+}
+
+func (s *Server) frontierBlob(ctx context.Context, hash string) (text []byte, err error) {
+	err = s.store.View(ctx, func(tx *store.Tx) error {
+		text, err = tx.Blob(hash)
+		return err
+	})
+	return text, err
+}
+
+// likely has plans made with more work, ahead of time: the one in force, and those for stragglers to come.
+func (s *Server) likely(j *control.Job) {
+	wants := []control.Want{j.Wanted()}
+	if j.Spec.DP > 1 {
+		for _, f := range control.LikelyFactors() {
+			wants = append(wants, control.Want{Frontier: j.Frontier, Request: plan.Request{
+				Goal: plan.Straggler, Factor: unit.Ratio(math.Round(f * float64(unit.One))), Effort: round.Fast,
+			}})
+		}
+	}
+	for _, w := range wants {
+		select {
+		case s.refine <- w:
+		default:
+			return
+		}
+	}
+}
+
+// refineWants makes the plans that likely asked for, one at a time, and tells the jobs that run by a worse one.
+func (s *Server) refineWants(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case w := <-s.refine:
+			better, err := s.plans.better(ctx, w)
+			if err != nil && ctx.Err() == nil {
+				s.log.Warn("refining a plan failed", "error", err)
+			}
+			if better {
+				for _, id := range s.hub.following(w.Frontier) {
+					_, err := s.mutate(ctx, id, func(_ *store.Tx, j *control.Job) error {
+						if j.Wanted().String() == w.String() {
+							j.Better()
+						}
+						return nil
+					})
+					if err != nil && ctx.Err() == nil && !isUnknown(err) {
+						s.log.Warn("taking a refined plan failed", "job", id, "error", err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// recent is a map that forgets what was not used for longest. Its user locks.
+type recent[V any] struct {
+	max  int
+	tick int64
+	m    map[string]*entry[V]
+}
+
+type entry[V any] struct {
+	v    V
+	used int64
+}
+
+func newRecent[V any](n int) *recent[V] { return &recent[V]{max: n, m: map[string]*entry[V]{}} }
+
+func (r *recent[V]) get(k string) (v V, ok bool) {
+	e, ok := r.m[k]
+	if !ok {
+		return v, false
+	}
+	r.tick++
+	e.used = r.tick
+	return e.v, true
+}
+
+func (r *recent[V]) put(k string, v V) {
+	r.tick++
+	r.m[k] = &entry[V]{v, r.tick}
+	if len(r.m) <= r.max {
+		return
+	}
+	oldest := k
+	for k, e := range r.m {
+		if e.used < r.m[oldest].used {
+			oldest = k
+		}
+	}
+	delete(r.m, oldest)
+}
+
+func (r *recent[V]) drop(k string) { delete(r.m, k) }

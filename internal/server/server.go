@@ -1,0 +1,155 @@
+// Package server is the control plane: it answers jobs and operators over HTTP, drives each job by package control, and
+// keeps everything in a store. Any number of replicas may share a PostgreSQL store; a job's row lock lets one drive it
+// at a time.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/perseus-energy/perseus/internal/control"
+	"github.com/perseus-energy/perseus/internal/store"
+)
+
+// Config says how to serve. Zero fields get the defaults of Standard.
+type Config struct {
+	// Database is a file or a postgres:// URL.
+	Database string
+	Defaults control.Defaults
+	// RankDeadline is how long nothing may be heard of a job's ranks.
+	RankDeadline time.Duration
+	// RequireToken asks for a token on loopback addresses too.
+	RequireToken bool
+	// ZeusSchedule and ZeusMicrobatches are those of Zeus jobs that name none.
+	ZeusSchedule     string
+	ZeusMicrobatches int
+	Version          string
+	Logger           *slog.Logger
+	// Tracing wraps the HTTP handler, if not nil.
+	Tracing func(http.Handler) http.Handler
+}
+
+// Server is a replica. New makes it, Run does the work that no request waits for, Handler answers requests.
+type Server struct {
+	config  Config
+	log     *slog.Logger
+	store   *store.Store
+	hub     *hub
+	plans   *plans
+	metrics *metrics
+	dirty   chan string
+	queued  map[string]bool
+	mu      sync.Mutex
+	stop    context.CancelFunc
+	stopped context.Context
+	refine  chan control.Want
+}
+
+// New opens the store and returns a server that is ready to answer. Close it after Run has returned.
+func New(ctx context.Context, c Config) (*Server, error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Defaults == (control.Defaults{}) {
+		c.Defaults = control.Standard()
+	}
+	if c.RankDeadline <= 0 {
+		c.RankDeadline = 10 * time.Minute
+	}
+	if c.ZeusSchedule == "" {
+		c.ZeusSchedule = "1f1b"
+	}
+	if c.ZeusMicrobatches == 0 {
+		c.ZeusMicrobatches = 8
+	}
+	m := newMetrics(c.Version)
+	st, err := store.Open(ctx, c.Database, store.Options{Logger: c.Logger, Observe: m.commit})
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		config: c, log: c.Logger, store: st, metrics: m, queued: map[string]bool{},
+		dirty: make(chan string, 1<<16), refine: make(chan control.Want, 256),
+	}
+	s.plans = newPlans(s.frontierBlob)
+	s.hub = newHub(s)
+	s.stopped, s.stop = context.WithCancel(context.Background())
+	m.watch(s)
+	return s, nil
+}
+
+// Close closes the store.
+func (s *Server) Close() error {
+	s.stop()
+	return s.store.Close()
+}
+
+// Run drives jobs, computes frontiers and minds deadlines until ctx ends. Long-polls are answered at once then.
+func (s *Server) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer s.stop()
+	var wg sync.WaitGroup
+	failed := make(chan error, 8)
+	start := func(what string, f func(context.Context) error) {
+		wg.Go(func() {
+			if err := f(ctx); err != nil && ctx.Err() == nil {
+				failed <- fmt.Errorf("%s: %w", what, err)
+				cancel()
+			}
+		})
+	}
+	start("following the store", s.hub.run)
+	start("background work", func(ctx context.Context) error {
+		return s.store.Work(ctx, map[string]func(context.Context, string, []byte) error{workCharacterize: s.characterize}, 2)
+	})
+	for range 2 {
+		start("driving jobs", s.driveDirty)
+	}
+	start("deadlines", s.mindDeadlines)
+	start("refining plans", s.refineWants)
+	<-ctx.Done()
+	s.stop()
+	wg.Wait()
+	select {
+	case err := <-failed:
+		return err
+	default:
+		return nil
+	}
+}
+
+// touch has a job driven soon. It never blocks.
+func (s *Server) touch(job string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.queued[job] {
+		return
+	}
+	select {
+	case s.dirty <- job:
+		s.queued[job] = true
+	default: // the sweep finds it
+	}
+}
+
+func (s *Server) driveDirty(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case job := <-s.dirty:
+			s.mu.Lock()
+			delete(s.queued, job)
+			s.mu.Unlock()
+			if err := s.drive(ctx, job); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNotFound) {
+				s.log.Error("driving a job failed", "job", job, "error", err)
+			}
+		}
+	}
+}
