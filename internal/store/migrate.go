@@ -38,16 +38,15 @@ func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, directory s
 	if err != nil {
 		return fmt.Errorf("reading the queue's migrations: %w", err)
 	}
-	known, err := rivers.ExistingVersions(ctx)
-	if err != nil {
-		return fmt.Errorf("reading the queue's version: %w", err)
-	}
 	all := rivers.AllVersions()
-	last := all[len(all)-1].Version
-	for _, m := range known {
-		if m.Version > last {
-			return &newerSchema{"its queue's schema", int64(m.Version), int64(last)}
+	last := int64(all[len(all)-1].Version)
+	known, err := rivers.ExistingVersions(ctx)
+	if err != nil { // which it is, too, if one of them is unknown
+		var version int64
+		if db.QueryRowContext(ctx, `SELECT max(version) FROM river_migration`).Scan(&version) == nil && version > last {
+			return &newerSchema{"its queue's schema", version, last}
 		}
+		return fmt.Errorf("reading the queue's version: %w", err)
 	}
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("migrating the schema from version %d to %d: %w", have, want, err)

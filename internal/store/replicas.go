@@ -164,7 +164,7 @@ func (e *postgresEngine) work(ctx context.Context, cfg *river.Config) error {
 		cancel()
 		<-rescued
 	}()
-	return runRiver(ctx, e.driver, cfg)
+	return e.s.runRiver(ctx, e.driver, cfg)
 }
 
 // rescue puts back into the queue what replicas were doing that no longer hold their lock. One that only lost its connection may still

@@ -157,7 +157,7 @@ func (e *sqliteEngine) work(ctx context.Context, cfg *river.Config) error {
 			return fmt.Errorf("taking up the work of the last process: %w", contextOr(ctx, e.explain(err)))
 		}
 	}
-	return runRiver(ctx, riversqlite.New(e.s.db), cfg)
+	return e.s.runRiver(ctx, riversqlite.New(e.s.db), cfg)
 }
 
 var rescueSQLite = []string{

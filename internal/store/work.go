@@ -63,19 +63,22 @@ func (s *Store) Work(ctx context.Context, workers map[string]func(ctx context.Co
 	})
 }
 
-// runRiver runs a client until ctx ends and its work has ended.
-func runRiver(ctx context.Context, driver riverdriver.Driver[*sql.Tx], cfg *river.Config) error {
-	client, err := river.NewClient(driver, cfg)
-	if err != nil {
-		return fmt.Errorf("setting up the queue: %w", err)
-	}
-	if err := client.Start(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
+// runRiver runs a client until ctx ends and its work has ended. While the database is away it tries to start one again.
+func (s *Store) runRiver(ctx context.Context, driver riverdriver.Driver[*sql.Tx], cfg *river.Config) error {
+	for ctx.Err() == nil {
+		client, err := river.NewClient(driver, cfg)
+		if err != nil {
+			return fmt.Errorf("setting up the queue: %w", err)
 		}
-		return fmt.Errorf("starting the queue: %w", err)
+		if err := client.Start(ctx); err != nil {
+			if ctx.Err() == nil {
+				s.log.Warn("cannot start the work of the queue; trying again", "error", err)
+			}
+			pause(ctx, reconnect)
+			continue
+		}
+		<-client.Stopped()
 	}
-	<-client.Stopped()
 	return nil
 }
 
