@@ -95,8 +95,8 @@ func (f *Follower) Version() int64 { return f.now.Version }
 // Mode returns that of the iteration under way.
 func (f *Follower) Mode() Mode { return f.now.Mode }
 
-// Steady tells whether this iteration goes as planned and counts.
-func (f *Follower) Steady() bool { return f.inStep && !f.evaluation && !f.unplanned }
+// AsPlanned tells whether the step that ended last was a training step that went as planned.
+func (f *Follower) AsPlanned() bool { return !f.evaluation && !f.unplanned }
 
 // Unplanned returns how many iterations differed from their plan since it was last called.
 func (f *Follower) Unplanned() int {
