@@ -410,9 +410,14 @@ func TestJobsExport(t *testing.T) {
 			t.Errorf("%s: %+v, and the file is %q", id, r, read(t, plain))
 		}
 	}
-	args := []string{"jobs", "export", "j"}
-	if status := run(t.Context(), args, nil, &full{1}, io.Discard); status != statusFailed {
-		t.Errorf("a full disk: status %d", status)
+	s.HandleFunc("GET /v1/jobs/large/profile", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, strings.Repeat("stage,instruction\n", 1<<16))
+	})
+	for _, id := range []string{"j", "large"} {
+		args := []string{"jobs", "export", id, "--what", "profile"}
+		if status := run(t.Context(), args, nil, &full{1}, io.Discard); status != statusFailed {
+			t.Errorf("a full disk: status %d", status)
+		}
 	}
 }
 

@@ -258,6 +258,7 @@ func TestEventsQuiet(t *testing.T) {
 		resp, err := streamOf("")
 		body, w := io.Pipe()
 		resp.Body = body
+		context.AfterFunc(r.Context(), func() { w.CloseWithError(r.Context().Err()) })
 		go func() {
 			for _, text := range []string{": hello\n\n", eventLines(1), ": still here\n\n", eventLines(2)} {
 				time.Sleep(55 * time.Second)
@@ -265,8 +266,6 @@ func TestEventsQuiet(t *testing.T) {
 					return
 				}
 			}
-			<-r.Context().Done()
-			_ = w.Close()
 		}()
 		return resp, err
 	}, func(t *testing.T, c *Client, p *played) {
