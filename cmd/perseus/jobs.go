@@ -126,9 +126,13 @@ func (c *jobsCommand) explain(err error) error {
 	}
 	switch refused.Status {
 	case http.StatusUnauthorized:
-		return &hint{err, "; give a token in PERSEUS_TOKEN or with --token-file, as perseus token create makes one"}
+		if !strings.Contains(refused.Detail, "PERSEUS_TOKEN") { // of which a server of this version speaks itself
+			return &hint{err, "; give a token in PERSEUS_TOKEN or with --token-file, as perseus token create makes one"}
+		}
 	case http.StatusForbidden:
-		return &hint{err, "; the token's scope does not allow it: perseus token create --scope operator makes one that does"}
+		if refused.Code != "token" { // it is for the lack of one
+			return &hint{err, "; perseus token create makes a token of another scope"}
+		}
 	case http.StatusNotFound:
 		if refused.Code == "" || refused.Code == unknownJob {
 			err = &hint{err, "; perseus jobs lists the jobs that there are"}

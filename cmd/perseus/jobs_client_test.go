@@ -444,7 +444,7 @@ func TestJobsErrors(t *testing.T) {
 		{"show none", 2, `job "none" is unknown (404 Not Found); perseus jobs lists`},
 		{"show ../x", 2, "letters, digits"},
 		{"show j401", 1, "give a token in PERSEUS_TOKEN or with --token-file"},
-		{"show j403", 1, "the token's scope does not allow it"},
+		{"show j403", 1, "perseus token create makes a token of another scope"},
 		{"show j409", 1, "409 Conflict"},
 		{"show j422", 2, "422"},
 		{"show j500", 1, "500"},

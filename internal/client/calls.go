@@ -80,13 +80,13 @@ type Query struct {
 	Ranks      []int // none: all
 	Generation int   // 0: the newest
 	Version    int64 // the one that is known already; 0: none
-	// Wait is how long to wait for a newer version; 0: not at all.
+	// Wait is how long to wait for a newer version, at most 10 minutes; 0: not at all.
 	Wait time.Duration
 }
 
 // Schedules returns what the ranks are to do, and whether that is another version than the one known. Where it is
 // not, only Generation, Version, State and ReportEvery are to be used, and the last two only if State is set. It waits
-// up to q.Wait, over restarts of the server too.
+// up to q.Wait, over restarts of the server too; the server may answer sooner without news.
 func (c *Client) Schedules(ctx context.Context, job string, q Query) (s api.Schedules, changed bool, err error) {
 	query := url.Values{}
 	if len(q.Ranks) > 0 {

@@ -199,7 +199,7 @@ func TestFiles(t *testing.T) {
 	if err := c.Frontier(t.Context(), "a", &frontier); err != nil || !bytes.Equal(frontier.Bytes(), packed.Bytes()) {
 		t.Errorf("frontier %q, %v", &frontier, err)
 	}
-	c = dial(t, Config{Server: c.Server(), Patience: time.Minute})
+	c = dial(t, Config{Server: c.Server(), Patience: time.Second})
 	if err := c.Profile(t.Context(), "cut", &cut); err == nil || cut.String() != "stage\n" {
 		t.Errorf("a file that is cut off: %q, %v", &cut, err) // not written twice
 	}
@@ -242,7 +242,7 @@ func TestRefusals(t *testing.T) {
 		text   string
 	}{
 		{"problem", func(w http.ResponseWriter, _ *http.Request) {
-			refuse(w, 404, `{"title":"Not Found","status":404,"detail":"job \"a\" is unknown","code":"unknown-job"}`)
+			refuse(w, 404, `{"title":"Not Found","status":404,"detail":"job \"a\" is unknown","type":"urn:perseus:unknown-job"}`)
 		}, Error{Status: 404, Title: "Not Found", Detail: `job "a" is unknown`, Code: "unknown-job"}, `look at job a: job "a" is unknown (404 Not Found)`},
 		{"fields", func(w http.ResponseWriter, _ *http.Request) {
 			refuse(w, 422, `{"detail":"validation failed","errors":[{"message":"expected number >= 1","location":"body.pp","value":-1},{"message":"too odd","value":"x\u001b[2J"}]}`)
@@ -254,7 +254,7 @@ func TestRefusals(t *testing.T) {
 			refuse(w, 401, `{"title":"bad `+r.Header.Get("Authorization")+`","detail":"`+r.Header.Get("Authorization")+`","errors":[{"location":"header","value":"`+r.Header.Get("Authorization")+`"}]}`)
 		}, Error{Status: 401, Title: "bad Bearer …", Detail: `Bearer …; header: , found "Bearer …"`}, ""},
 		{"a terminal's commands", func(w http.ResponseWriter, _ *http.Request) {
-			refuse(w, 400, `{"detail":"a\u001b]0;x\u0007b\nc"}`)
+			refuse(w, 400, `{"type":"about:blank","detail":"a\u001b]0;x\u0007b\nc"}`)
 		}, Error{Status: 400, Title: "Bad Request", Detail: "a ]0;x b c"}, ""},
 		{"retry", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "7")
@@ -265,6 +265,9 @@ func TestRefusals(t *testing.T) {
 			w.WriteHeader(404)
 			_, _ = io.WriteString(w, "<html>")
 		}, Error{Status: 404, Title: "Not Found", Detail: "SERVER does not answer as a Perseus server does"}, ""},
+		{"a title alone", func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, 404, `{"title":"There is no such job"}`)
+		}, Error{Status: 404, Title: "There is no such job"}, "look at job a: There is no such job (404 Not Found)"},
 		{"a proxy", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			w.WriteHeader(502)

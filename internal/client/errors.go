@@ -24,7 +24,7 @@ import (
 type Error struct {
 	// Status is that of HTTP: 409 is an older generation, 401 and 403 are about the token.
 	Status int
-	// Title is the status in words, Detail what was found and what is expected, with the fields that are wrong.
+	// Title is the kind of refusal in words, Detail what was found and what is expected, with the fields that are wrong.
 	Title, Detail string
 	// Code is stable, for programs; empty where the server gives none.
 	Code string
@@ -33,14 +33,14 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	title := e.Title
-	if title == "" {
-		title = http.StatusText(e.Status)
+	status := strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status)))
+	switch {
+	case e.Detail != "":
+		return e.Detail + " (" + status + ")"
+	case e.Title != "" && e.Title != http.StatusText(e.Status):
+		return e.Title + " (" + status + ")"
 	}
-	if e.Detail == "" {
-		return strings.TrimSpace(fmt.Sprintf("the server answered %d %s", e.Status, title))
-	}
-	return fmt.Sprintf("%s (%d %s)", e.Detail, e.Status, title)
+	return "the server answered " + status
 }
 
 // Unreachable says that no answer came: no server there, a connection that broke, no answer in time, a certificate that
@@ -86,7 +86,7 @@ func (c *Client) refusal(resp *http.Response) *Error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProblem))
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	var p struct {
-		Title, Detail, Code string
+		Type, Title, Detail string
 		Errors              []struct {
 			Message, Location string
 			Value             any
@@ -102,7 +102,9 @@ func (c *Client) refusal(resp *http.Response) *Error {
 	if p.Title != "" {
 		e.Title = c.clean(p.Title, 200)
 	}
-	e.Code = c.clean(p.Code, 100)
+	if code, ok := strings.CutPrefix(p.Type, "urn:perseus:"); ok {
+		e.Code = c.clean(code, 100)
+	}
 	parts := []string{}
 	if p.Detail != "" {
 		parts = append(parts, p.Detail)

@@ -25,7 +25,8 @@ const (
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 2 * time.Second
-	longestAsked = time.Minute // that a server's Retry-After is followed
+	longestAsked = time.Minute      // that a server's Retry-After is followed
+	longestWait  = 10 * time.Minute // that a server holds an answer back
 )
 
 // call is one request.
@@ -174,7 +175,7 @@ func (c *Client) request(ctx context.Context, r *call, wait time.Duration) (*htt
 	}
 	if r.wait > 0 {
 		// In whole seconds, up, so that a short wait is not none.
-		query.Set("wait_s", fmt.Sprint(int64((wait+time.Second-1)/time.Second)))
+		query.Set("wait_s", fmt.Sprint(int64((min(wait, longestWait)+time.Second-1)/time.Second)))
 	}
 	u.RawQuery = query.Encode()
 	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), nil)

@@ -77,3 +77,11 @@ func TestWrite(t *testing.T) {
 		}
 	}
 }
+
+// TestWriteSchedules says so where there are none.
+func TestWriteSchedules(t *testing.T) {
+	var b strings.Builder
+	if err := WriteSchedules(&b, &api.Schedules{State: api.Registered}); err != nil || !strings.HasSuffix(b.String(), "registered\nno rank has a schedule yet: all train at maximum clock\n") {
+		t.Errorf("%v, %s", err, &b)
+	}
+}

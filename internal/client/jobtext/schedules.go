@@ -110,6 +110,9 @@ func WriteSchedules(out io.Writer, s *api.Schedules) error {
 		fmt.Fprintf(&b, ": %s", s.Reason)
 	}
 	text := Line(b.String()) + "\n"
+	if len(s.Ranks) == 0 {
+		text += "no rank has a schedule yet: all train at maximum clock\n"
+	}
 	if _, err := io.WriteString(out, text); err != nil {
 		return err
 	}
