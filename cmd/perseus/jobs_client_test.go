@@ -192,7 +192,7 @@ func TestJobsShow(t *testing.T) {
 		"12 iterations ran at maximum clock",
 		job.CreatedAt.In(time.Local).Format(time.DateTime),
 		"42.00 % done in 120 iterations, at most 160 more\n", "note         stage 3 backward: 6 samples more\n",
-		"Frontier, version 2, of 1234 points\n", "2.95000 s, 23800.0 J of one pipeline\n",
+		"Frontier, version 2, of 1234 points\n", "top clocks   2.95000 s, 23800.0 J of one pipeline\n",
 		"waits        until 3.48000 s", "saving       12.60 % against maximum clock\n", "because      straggler\n", "note         near\n",
 		"goal         at most 1.05000 times the least time\n",
 		"straggler    rank 0, 1.20000 times the least time, from iteration 1000, until iteration 2000 (operator)\n",

@@ -11,7 +11,7 @@ import (
 
 type jobsMeasureCommand struct {
 	jobArgument
-	Blocks     int  `min:"4" default:"10" placeholder:"10" help:"How many blocks of iterations, at the plan and at maximum clock in turn."`
+	Blocks     int  `min:"4" default:"10" placeholder:"10" help:"How many blocks of iterations, at the plan and at maximum clock in turn; rounded up to whole groups of four."`
 	Iterations int  `min:"5" default:"20" placeholder:"20" help:"How many iterations a block has."`
 	Wait       bool `help:"Wait until it is done, and print what was found."`
 	jobJSON
@@ -50,6 +50,9 @@ func (c *jobsMeasureCommand) Run(w *world, server *jobsCommand) error {
 	case c.JSON:
 		return writeJSON(w.stdout, job)
 	case !c.Wait:
+		if m := job.Measurement; m != nil {
+			c.Blocks = m.Blocks // whole groups of them
+		}
 		_, err := fmt.Fprintf(w.stdout, "measuring %s: %s of %s; perseus jobs show %s says how far it is\n",
 			c.Job, report.Count(c.Blocks, "block"), report.Count(c.Iterations, "iteration"), c.Job)
 		return err

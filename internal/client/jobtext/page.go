@@ -172,7 +172,7 @@ func writeFrontier(p *page, f *api.Frontier) {
 	p.line("fastest", "%s an iteration", seconds(f.MinTimeS))
 	p.line("least energy", "%s", seconds(f.LeastEnergyTimeS))
 	p.line("slowest", "%s: nothing is saved beyond, even while waiting", seconds(f.MaxTimeS))
-	p.line("at top clocks", "%s, %s J of one pipeline", seconds(f.MaxClockTimeS), report.Significant(f.MaxClockEnergyJ))
+	p.line("top clocks", "%s, %s J of one pipeline", seconds(f.MaxClockTimeS), report.Significant(f.MaxClockEnergyJ))
 }
 
 func writePlan(p *page, f *api.Plan) {
