@@ -303,14 +303,14 @@ func TestSwitchingRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(*emulated.Board)
 		clock   int // after
-		missing bool
+		missing int
 		changes bool
 	}{
-		"foreign lock": {func(b *emulated.Board) { b.SetLoad(1); foreign(b, 705) }, 705, false, false},
-		"partitioned":  {func(b *emulated.Board) { b.SetMIG(true) }, 1410, true, false},
-		"read only":    {func(b *emulated.Board) { b.SetReadOnly(true) }, 1410, true, true},
-		"lock fails":   {func(b *emulated.Board) { b.Fail("LockClocks", gpu.ErrDriver) }, 1410, true, true},
-		"clock fails":  {func(b *emulated.Board) { b.Fail("Clock", gpu.ErrDriver) }, 0, true, true},
+		"foreign lock": {func(b *emulated.Board) { b.SetLoad(1); foreign(b, 705) }, 705, 0, false},
+		"partitioned":  {func(b *emulated.Board) { b.SetMIG(true) }, 1410, 1, false},
+		"read only":    {func(b *emulated.Board) { b.SetReadOnly(true) }, 1410, 1, true},
+		"lock fails":   {func(b *emulated.Board) { b.Fail("LockClocks", gpu.ErrDriver) }, 1410, 1, true},
+		"clock fails":  {func(b *emulated.Board) { b.Fail("Clock", gpu.ErrDriver) }, 0, 2, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, changes := newBench(t, 1), 0
@@ -320,7 +320,7 @@ func TestSwitchingRefused(t *testing.T) {
 			watch(&config, &changes)
 			config.MeasureSwitching = true
 			r := examine(t, config)
-			if r.OK == c.missing || changes > 0 != c.changes {
+			if r.Missing() != c.missing || changes > 0 != c.changes {
 				t.Errorf("%d changes, %v", changes, all(r))
 			}
 			b.boards[0].Fail("Clock", nil)
@@ -369,6 +369,14 @@ func TestSwitchingInterrupted(t *testing.T) {
 
 // TestRestoreFails: that is said, also after an interrupt, and not hidden behind it.
 func TestRestoreFails(t *testing.T) {
+	// The permission goes while a lock is held.
+	p := newBench(t, 1)
+	p.onWait = func(waits int) error { p.boards[0].SetReadOnly(waits > 400); return nil }
+	config := p.config()
+	config.MeasureSwitching = true
+	if r := examine(t, config); r.Missing() != 2 || !strings.Contains(fmt.Sprint(r), "may still be locked") {
+		t.Errorf("%+v", r)
+	}
 	b := newBench(t, 1)
 	c := b.config()
 	c.MeasureSwitching = true

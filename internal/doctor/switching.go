@@ -46,12 +46,12 @@ func (g *GPU) switching(ctx context.Context, c *Config, d gpu.Device, partitione
 			"take that lock back first: nvidia-smi -i "+g.PCI+" -rgc")
 		return nil
 	}
-	m := meter{c, d, g.ClocksMHz}
+	m := meter{c: c, d: d, clocks: g.ClocksMHz}
 	err := m.all(ctx, &g.Switching)
 	// Also if the context has ended, and if the call that locks failed: it may have worked all the same.
 	restore := d.UnlockClocks()
-	if errors.Is(restore, gpu.ErrNoPermission) || errors.Is(restore, gpu.ErrNotSupported) {
-		restore = nil // then the lock failed as well
+	if !m.locked && (errors.Is(restore, gpu.ErrNoPermission) || errors.Is(restore, gpu.ErrNotSupported)) {
+		restore = nil // as was the lock
 	}
 	const back = "take the lock back: nvidia-smi -i "
 	switch {
@@ -85,10 +85,11 @@ type meter struct {
 	c      *Config
 	d      gpu.Device
 	clocks []int
+	locked bool // once at least
 }
 
 // all measures targets spread over the list. What it has is in to, also if it fails.
-func (m meter) all(ctx context.Context, to *[]Switching) error {
+func (m *meter) all(ctx context.Context, to *[]Switching) error {
 	last := len(m.clocks) - 1
 	var chosen []int
 	for i := range targets {
@@ -109,7 +110,7 @@ func (m meter) all(ctx context.Context, to *[]Switching) error {
 }
 
 // target measures how long target takes, from the clock from.
-func (m meter) target(ctx context.Context, from, target int) (Switching, error) {
+func (m *meter) target(ctx context.Context, from, target int) (Switching, error) {
 	s := Switching{Target: target}
 	var took, calls []unit.Time
 	for s.Tries < tries {
@@ -138,11 +139,12 @@ func (m meter) target(ctx context.Context, from, target int) (Switching, error) 
 
 // ask asks for a clock and waits until it is read, or patience is at its end. It returns how long the call and the
 // change took, and the listed clock next to the last reading.
-func (m meter) ask(ctx context.Context, mhz int) (call, took unit.Time, read int, err error) {
+func (m *meter) ask(ctx context.Context, mhz int) (call, took unit.Time, read int, err error) {
 	start := m.c.Now()
 	if err := m.d.LockClocks(gpu.Range{Min: mhz, Max: mhz}); err != nil {
 		return 0, 0, 0, err
 	}
+	m.locked = true
 	call = unit.Time(m.c.Now().Sub(start))
 	for {
 		now, err := m.d.Clock()

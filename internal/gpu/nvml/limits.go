@@ -32,7 +32,11 @@ func (d *device) Clocks() ([]int, error) {
 			in = nearest(memory, now)
 		}
 	}
-	return d.list(in)
+	clocks, err := d.list(in)
+	if err == nil && len(clocks) == 0 {
+		err = fmt.Errorf("Clocks of %s: it lists no graphics clock at the memory clock %d MHz: %w", d.info.ID, in, gpu.ErrNotSupported)
+	}
+	return clocks, err
 }
 
 // nearest returns the listed clock next to mhz, the higher one of two: drivers read a few MHz less than they list.

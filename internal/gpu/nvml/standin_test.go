@@ -193,6 +193,10 @@ func TestClocks(t *testing.T) {
 	if c, err := dev.Clocks(); !errors.Is(err, gpu.ErrDriver) {
 		t.Errorf("%d clocks, %v", len(c), err)
 	}
+	d.Change(t, func(s *nvmltest.State) { s.GPUs[0].High = 209 }) // an empty list
+	if c, err := dev.Clocks(); !errors.Is(err, gpu.ErrNotSupported) {
+		t.Errorf("clocks %v, %v", c, err)
+	}
 }
 
 func TestLock(t *testing.T) {
