@@ -34,6 +34,7 @@ type commands struct {
 	Compare    compareCommand    `cmd:"" help:"Set the plans of other methods beside ours; make the paper's tables."`
 	Report     reportCommand     `cmd:"" help:"Write a page for people: frontier, timelines, clocks, cost. Pictures and traces."`
 	Schedules  schedulesCommand  `cmd:"" help:"List the pipeline schedules, and show what each rank runs in which order."`
+	Serve      serveCommand      `cmd:"" help:"Run the control plane: profile jobs while they train, hand out clocks, answer stragglers."`
 	Jobs       jobsCommand       `cmd:"" help:"Look at jobs of a server and steer them: state, schedules, stragglers, wishes."`
 	Doctor     doctorCommand     `cmd:"" help:"Say what this node and its GPUs can and cannot do, with the way out of each."`
 	Completion completionCommand `cmd:"" help:"Print the script by which a shell completes perseus on the Tab key."`

@@ -16,13 +16,18 @@ type versionCommand struct{}
 
 // Run prints the version, and the formats that this version reads and writes.
 func (versionCommand) Run(w *world) error {
-	v := version
-	if info, ok := debug.ReadBuildInfo(); ok && v == "" {
-		v = built(info)
-	}
+	v := versionName()
 	_, err := fmt.Fprintf(w.stdout, "perseus %s %s/%s %s\nformats %s %s\n",
 		v, runtime.GOOS, runtime.GOARCH, runtime.Version(), frontierfile.Format, plan.Format)
 	return err
+}
+
+// versionName returns the version of this program.
+func versionName() string {
+	if info, ok := debug.ReadBuildInfo(); ok && version == "" {
+		return built(info)
+	}
+	return version
 }
 
 // built returns the version that the go command left in the program.

@@ -48,9 +48,9 @@ type Expected struct {
 	MHz         int     `json:"f"`
 	TimeS       float64 `json:"t"`
 	EnergyJ     float64 `json:"e"`
-	// Times and Energies are the newest measured ÷ expected of all ranks.
-	Times    []float64 `json:"rt,omitempty"`
-	Energies []float64 `json:"re,omitempty"`
+	// Times and Energies are the newest measured ÷ expected of the first pipelines, each by itself.
+	Times    [driftPipelines][]float64 `json:"rt"`
+	Energies [driftPipelines][]float64 `json:"re"`
 }
 
 // Measuring is a proof that is under way.
@@ -119,9 +119,12 @@ func (j *Job) watched(r *api.RankReport, at Place) {
 		if op.Capped || !(t > 0) {
 			continue
 		}
-		e.Times = keep(e.Times, t/e.TimeS, j.driftWindow())
+		if at.DP >= driftPipelines {
+			continue
+		}
+		e.Times[at.DP] = keep(e.Times[at.DP], t/e.TimeS, driftWindow)
 		if len(op.EnergyJ) > 0 && e.EnergyJ > 0 {
-			e.Energies = keep(e.Energies, campaign.Median(op.EnergyJ)/e.EnergyJ, j.driftWindow())
+			e.Energies[at.DP] = keep(e.Energies[at.DP], campaign.Median(op.EnergyJ)/e.EnergyJ, driftWindow)
 		}
 	}
 	if expected > 0 {
@@ -170,9 +173,12 @@ func keep(v []float64, x float64, n int) []float64 {
 	return append(v, x)
 }
 
-// driftWindow is how many reports of an op tell drift: some of each GPU that runs it, so that one straggler among
-// several pipelines is none.
-func (j *Job) driftWindow() int { return min(64, max(10, 5*j.Spec.DP*j.gpus())) }
+// driftPipelines is how many pipelines are looked at for drift: an op has drifted when it is off in all of them, as one
+// straggler would not make it. driftWindow is how many of its reports that takes in each.
+const (
+	driftPipelines = 4
+	driftWindow    = 10
+)
 
 // driftLimit is how far the median of an op's time or energy may leave the profile.
 const driftLimit = 0.05
@@ -181,16 +187,9 @@ const driftLimit = 0.05
 func (j *Job) drifted() bool {
 	var ops []string
 	for _, e := range j.Expected {
-		for _, v := range [][]float64{e.Times, e.Energies} {
-			if len(v) < j.driftWindow() {
-				continue
-			}
-			lo, hi, ok := campaign.Interval(v)
-			if m := campaign.Median(v); ok && math.Abs(m-1) > driftLimit && (lo > 1 || hi < 1) {
-				ops = append(ops, fmt.Sprintf("stage %d %s", e.Stage, e.Instruction))
-				j.forget(e.Stage, e.Instruction)
-				break
-			}
+		if n := min(driftPipelines, j.Spec.DP); off(e.Times[:n]) || off(e.Energies[:n]) {
+			ops = append(ops, fmt.Sprintf("stage %d %s", e.Stage, e.Instruction))
+			j.forget(e.Stage, e.Instruction)
 		}
 	}
 	if len(ops) == 0 || j.Spec.NoProfiling || len(j.Clocks) == 0 || len(j.Clocks[0]) == 0 {
@@ -205,6 +204,21 @@ func (j *Job) drifted() bool {
 	j.Stragglers = slices.DeleteFunc(j.Stragglers, func(s Straggler) bool { return s.Source == detected })
 	j.startCampaign()
 	return true
+}
+
+// off says whether measured ÷ expected has left 1 by more than driftLimit in each pipeline, all in the same direction.
+func off(pipelines [][]float64) bool {
+	above, below := true, true
+	for _, v := range pipelines {
+		if len(v) < driftWindow {
+			return false
+		}
+		lo, hi, ok := campaign.Interval(v)
+		m := campaign.Median(v)
+		above = above && ok && m > 1+driftLimit && lo > 1
+		below = below && ok && m < 1-driftLimit && hi < 1
+	}
+	return above || below
 }
 
 func (j *Job) forget(stage int, instruction string) {

@@ -78,4 +78,3 @@ func writeProblem(w http.ResponseWriter, e *api.Error) {
 	w.WriteHeader(e.Status)
 	writeJSON(w, problem(e))
 }
-

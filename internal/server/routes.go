@@ -45,7 +45,8 @@ var routes = []route{
 	{"GET", "/v1/jobs/{job}/events", scopeReader},
 }
 
-type jobPath struct {
+// JobPath is the id of a job in a path.
+type JobPath struct {
 	Job string `path:"job" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" doc:"The job's id."`
 }
 
@@ -120,9 +121,10 @@ func (s *Server) register1(a huma.API) {
 	}
 	huma.Register(a, operation("PUT", "/v1/jobs/{job}", "put-job", "Register a job under an id that its launcher knows", 2<<20, 409, 422),
 		func(ctx context.Context, in *struct {
-			jobPath
+			JobPath
 			Body api.JobSpec
-		}) (*jobAnswer, error) {
+		},
+		) (*jobAnswer, error) {
 			return jobPut(ctx, in.Job, in.Body)
 		})
 	huma.Register(a, operation("POST", "/v1/jobs", "create-job", "Register a job under an id that the server makes", 2<<20, 409, 422),
@@ -134,56 +136,62 @@ func (s *Server) register1(a huma.API) {
 			State string `query:"state" enum:"registered,profiling,characterizing,running,paused,stale,finished,failed" doc:"Only jobs in this state."`
 			After string `query:"after" maxLength:"128" doc:"Only jobs whose ids come after."`
 			Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
-		}) (*struct{ Body api.JobList }, error) {
+		},
+		) (*struct{ Body api.JobList }, error) {
 			list, err := s.Jobs(ctx, api.State(in.State), in.After, in.Limit)
 			return &struct{ Body api.JobList }{list}, s.asProblem(ctx, err)
 		})
 	huma.Register(a, operation("GET", "/v1/jobs/{job}", "get-job", "A job", 0, 404, 422),
-		func(ctx context.Context, in *jobPath) (*jobAnswer, error) {
+		func(ctx context.Context, in *JobPath) (*jobAnswer, error) {
 			job, err := s.Job(ctx, in.Job)
 			return &jobAnswer{job}, s.asProblem(ctx, err)
 		})
 	huma.Register(a, operation("DELETE", "/v1/jobs/{job}", "delete-job", "Forget a job and all that belongs to it", 0, 404, 422),
-		func(ctx context.Context, in *jobPath) (*struct{}, error) {
+		func(ctx context.Context, in *JobPath) (*struct{}, error) {
 			return nil, s.asProblem(ctx, s.DeleteJob(ctx, in.Job))
 		})
 	huma.Register(a, operation("PUT", "/v1/jobs/{job}/ranks", "register-ranks", "Register ranks: those of a node, or all", 32<<20, 404, 409, 422),
 		func(ctx context.Context, in *struct {
-			jobPath
+			JobPath
 			Body api.RankRegistration
-		}) (*struct{ Body api.RankRegistered }, error) {
+		},
+		) (*struct{ Body api.RankRegistered }, error) {
 			done, err := s.RegisterRanks(ctx, in.Job, in.Body)
 			return &struct{ Body api.RankRegistered }{done}, s.asProblem(ctx, err)
 		})
 	huma.Register(a, operation("POST", "/v1/jobs/{job}/reports", "report", "Report what ranks measured; durable when answered", 16<<20, 404, 409, 422),
 		func(ctx context.Context, in *struct {
-			jobPath
+			JobPath
 			Body api.Reports
-		}) (*struct{ Body api.Accepted }, error) {
+		},
+		) (*struct{ Body api.Accepted }, error) {
 			done, err := s.Report(ctx, in.Job, in.Body)
 			return &struct{ Body api.Accepted }{done}, s.asProblem(ctx, err)
 		})
 	huma.Register(a, operation("POST", "/v1/jobs/{job}/stragglers", "add-straggler", "Tell of a slow GPU, now or to come", smallBody, 404, 409, 422),
 		func(ctx context.Context, in *struct {
-			jobPath
+			JobPath
 			Body api.Straggler
-		}) (*jobAnswer, error) {
+		},
+		) (*jobAnswer, error) {
 			job, err := s.AddStraggler(ctx, in.Job, in.Body)
 			return &jobAnswer{job}, s.asProblem(ctx, err)
 		})
 	huma.Register(a, operation("PUT", "/v1/jobs/{job}/goal", "set-goal", "Wish for a slowdown, a time, a power or least energy; nothing: the fastest", smallBody, 404, 409, 422),
 		func(ctx context.Context, in *struct {
-			jobPath
+			JobPath
 			Body api.Goal
-		}) (*jobAnswer, error) {
+		},
+		) (*jobAnswer, error) {
 			job, err := s.SetGoal(ctx, in.Job, in.Body)
 			return &jobAnswer{job}, s.asProblem(ctx, err)
 		})
 	huma.Register(a, operation("POST", "/v1/jobs/{job}/measure", "measure", "Prove on the job what its plan saves", smallBody, 404, 409, 422),
 		func(ctx context.Context, in *struct {
-			jobPath
+			JobPath
 			Body api.MeasureRequest
-		}) (*jobAnswer, error) {
+		},
+		) (*jobAnswer, error) {
 			job, err := s.Measure(ctx, in.Job, in.Body)
 			return &jobAnswer{job}, s.asProblem(ctx, err)
 		})
@@ -196,7 +204,7 @@ func (s *Server) register1(a huma.API) {
 		{"finish", "End the job", s.Finish},
 	} {
 		huma.Register(a, operation("POST", "/v1/jobs/{job}/"+v.verb, v.verb, v.summary, smallBody, 404, 409, 422),
-			func(ctx context.Context, in *jobPath) (*jobAnswer, error) {
+			func(ctx context.Context, in *JobPath) (*jobAnswer, error) {
 				job, err := v.do(ctx, in.Job)
 				return &jobAnswer{job}, s.asProblem(ctx, err)
 			})
@@ -213,18 +221,21 @@ type bytesAnswer struct {
 func (s *Server) register2(a huma.API) {
 	schedules := operation("GET", "/v1/jobs/{job}/schedules", "get-schedules", "What ranks are to do; waits for a newer version if asked to", 0, 404, 409, 422)
 	schedules.Responses = map[string]*huma.Response{
-		"200": {Description: "The ranks whose schedule differs from the version that was named.", Headers: map[string]*huma.Header{"ETag": {Schema: &huma.Schema{Type: "string"}}},
-			Content: map[string]*huma.MediaType{"application/json": {Schema: huma.SchemaFromType(a.OpenAPI().Components.Schemas, typeOf[api.Schedules]())}}},
+		"200": {
+			Description: "The ranks whose schedule differs from the version that was named.", Headers: map[string]*huma.Header{"ETag": {Schema: &huma.Schema{Type: "string"}}},
+			Content: map[string]*huma.MediaType{"application/json": {Schema: huma.SchemaFromType(a.OpenAPI().Components.Schemas, typeOf[api.Schedules]())}},
+		},
 		"304": {Description: "Nothing is newer than If-None-Match."},
 	}
 	huma.Register(a, schedules, func(ctx context.Context, in *struct {
-		jobPath
+		JobPath
 		Ranks      []int  `query:"ranks" maxItems:"4096" doc:"Global ranks; none: all."`
 		Generation int    `query:"generation" minimum:"0" maximum:"2147483647" doc:"0: the newest."`
 		Version    int64  `query:"version" minimum:"0" doc:"The newest version that is known."`
 		WaitS      int    `query:"wait_s" minimum:"0" maximum:"600" doc:"How long to wait for a newer one."`
 		None       string `header:"If-None-Match" maxLength:"200"`
-	}) (*bytesAnswer, error) {
+	},
+	) (*bytesAnswer, error) {
 		q := Query{in.Ranks, in.Generation, in.Version, time.Duration(in.WaitS) * time.Second}
 		text, version, generation, err := s.schedules(ctx, in.Job, q)
 		if err != nil {
@@ -239,7 +250,7 @@ func (s *Server) register2(a huma.API) {
 	file := func(path, id, summary, kind string, get func(context.Context, string) ([]byte, error)) {
 		op := operation("GET", path, id, summary, 0, 404, 422)
 		op.Responses = map[string]*huma.Response{"200": {Description: summary, Content: map[string]*huma.MediaType{kind: {Schema: &huma.Schema{Type: "string", Format: "binary"}}}}}
-		huma.Register(a, op, func(ctx context.Context, in *jobPath) (*bytesAnswer, error) {
+		huma.Register(a, op, func(ctx context.Context, in *JobPath) (*bytesAnswer, error) {
 			data, err := get(ctx, in.Job)
 			if err != nil {
 				return nil, s.asProblem(ctx, err)
@@ -251,20 +262,22 @@ func (s *Server) register2(a huma.API) {
 	file("/v1/jobs/{job}/frontier", "get-frontier", "The job's frontier, perseus-frontier/1 compressed with gzip", "application/gzip", s.Frontier)
 	put := operation("PUT", "/v1/jobs/{job}/profile", "put-profile", "Give a profile in place of a campaign", maxProfile, 404, 409, 422)
 	huma.Register(a, put, func(ctx context.Context, in *struct {
-		jobPath
+		JobPath
 		Blocking float64 `query:"blocking_power_w" minimum:"0" maximum:"10000" doc:"What one GPU draws while it waits, in W."`
 		RawBody  []byte  `contentType:"text/csv"`
-	}) (*jobAnswer, error) {
+	},
+	) (*jobAnswer, error) {
 		job, err := s.PutProfile(ctx, in.Job, in.RawBody, in.Blocking)
 		return &jobAnswer{job}, s.asProblem(ctx, err)
 	})
 	events := operation("GET", "/v1/jobs/{job}/events", "follow-events", "The job's history as it grows, as server-sent events", 0, 404, 422)
 	events.Responses = map[string]*huma.Response{"200": {Description: "Each event's data is an Event.", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: "string"}}}}}
 	huma.Register(a, events, func(ctx context.Context, in *struct {
-		jobPath
+		JobPath
 		After int64  `query:"after" minimum:"0" doc:"Only events with a greater id."`
 		Last  string `header:"Last-Event-ID" maxLength:"20"`
-	}) (*huma.StreamResponse, error) {
+	},
+	) (*huma.StreamResponse, error) {
 		after := in.After
 		if n, err := strconv.ParseInt(in.Last, 10, 64); err == nil && n > after {
 			after = n

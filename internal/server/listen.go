@@ -1,0 +1,88 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+// TLS names the files of a server's certificate, and of the authorities whose clients alone may connect.
+type TLS struct{ Cert, Key, ClientCA string }
+
+// Config returns the TLS configuration, nil if no certificate is named.
+func (t TLS) Config() (*tls.Config, error) {
+	if t.Cert == "" && t.Key == "" && t.ClientCA == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("loading the certificate: %w", err)
+	}
+	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	if t.ClientCA != "" {
+		pem, err := os.ReadFile(t.ClientCA)
+		if err != nil {
+			return nil, fmt.Errorf("reading the clients' authorities: %w", err)
+		}
+		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		if !c.ClientCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no certificate in PEM", t.ClientCA)
+		}
+	}
+	return c, nil
+}
+
+// ShutdownTime is how long open requests may take to end when the server stops; long-polls end at once.
+const ShutdownTime = 4 * time.Second
+
+// Serve answers requests at a listener, which it closes, and does the background work, until ctx ends or one of them
+// fails.
+func (s *Server) Serve(ctx context.Context, l net.Listener, t *tls.Config) error {
+	h, err := s.Handler()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hs := &http.Server{
+		Handler: h, TLSConfig: t, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() {
+		if t != nil {
+			served <- hs.ServeTLS(l, "", "")
+		} else {
+			served <- hs.Serve(l)
+		}
+	}()
+	worked := make(chan error, 1)
+	go func() { worked <- s.Run(ctx) }()
+	var failure error
+	select {
+	case <-ctx.Done():
+	case failure = <-served:
+		served <- nil
+	case failure = <-worked:
+		worked <- nil
+	}
+	s.stop()
+	cancel()
+	// Background work and the end of requests overlap: both are bounded.
+	end, endCancel := context.WithTimeout(context.WithoutCancel(ctx), ShutdownTime)
+	defer endCancel()
+	if err := hs.Shutdown(end); err != nil {
+		_ = hs.Close()
+	}
+	if err := <-served; err != nil && !errors.Is(err, http.ErrServerClosed) {
+		failure = errors.Join(failure, err)
+	}
+	return errors.Join(failure, <-worked)
+}
