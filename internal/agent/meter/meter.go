@@ -87,9 +87,13 @@ type Meter struct {
 
 	counter counter
 	model   model
+	// sharing tells work from the rest only, and powers is what it has found.
+	sharing model
+	powers  map[state]power
 
 	step    *Iteration // under way
 	begun   time.Duration
+	length  time.Duration // of the step before
 	ended   []pending
 	horizon time.Duration // events are known up to here
 	fine    bool
@@ -163,7 +167,7 @@ func (m *Meter) StepEnd(at time.Duration, keep bool) {
 	}
 	m.End(at)
 	p := &m.ended[len(m.ended)-1]
-	p.end, m.step.Time = at, at-m.begun
+	p.end, m.step.Time, m.length = at, at-m.begun, at-m.begun
 	if !keep {
 		m.step.Ops, p.spans = nil, nil
 	}
@@ -200,7 +204,19 @@ func (m *Meter) NoEnergy() { m.counter.missing = true }
 
 // NextRead returns when the counter should be read next; ok is false where it should not, until the next event.
 func (m *Meter) NextRead(now time.Duration) (at time.Duration, ok bool) {
-	return m.counter.next(now, m.fine)
+	at, ok = m.counter.next(now, m.fine || m.nearEnd(now))
+	if period := m.counter.period(); !ok && period > 0 && !m.counter.free && m.step != nil && m.length > 0 {
+		// The last step of the counter before the end of this step is worth having too.
+		if soon := m.begun + m.length - period*3/2; soon > now {
+			return soon, true
+		}
+	}
+	return at, ok
+}
+
+// nearEnd tells whether the step under way ends soon, if it is like the one before.
+func (m *Meter) nearEnd(now time.Duration) bool {
+	return m.step != nil && m.length > 0 && now >= m.begun+m.length-m.counter.period()*3/2 && now < m.begun+2*m.length
 }
 
 // Reading takes what the counter said to a call that began and ended at the times given.
@@ -231,23 +247,52 @@ func (m *Meter) windows() {
 	}
 }
 
-// keep takes the window into the energy of the steps that it overlaps, by its mean power.
+// keep shares a window's energy out to the steps that it overlaps, by the powers of work and of the rest as they are
+// known from all windows so far: at the ends of a step the GPU draws less than on average.
 func (m *Meter) keep(a, b point) {
+	joules := func(from, to time.Duration) (j float64) {
+		for _, p := range m.rough(from, to) {
+			w := 1.0
+			if m.powers != nil {
+				w = m.powers[p.state].mean
+			}
+			j += w * p.seconds
+		}
+		return j
+	}
+	m.sharing.add(m.rough(a.at, b.at), b.joules-a.joules, b.at-a.at, a.unsure+b.unsure)
+	m.powers = m.sharing.solve()
+	all := joules(a.at, b.at)
 	for i := range m.ended {
 		p := &m.ended[i]
-		to := p.end
-		if to < 0 {
-			to = b.at
+		from, to := max(p.begin, a.at), b.at
+		if p.end >= 0 {
+			to = min(p.end, b.at)
 		}
-		if shared := min(to, b.at) - max(p.begin, a.at); shared > 0 {
-			p.it.Energy += (b.joules - a.joules) * float64(shared) / float64(b.at-a.at)
+		if to > from && all > 0 {
+			p.it.Energy += (b.joules - a.joules) * joules(from, to) / all
 		}
 	}
 }
 
-// durations returns for how long the GPU was in which state from a to b; ok is false if the clock was changing.
-func (m *Meter) durations(a, b time.Duration) (x map[state]time.Duration, ok bool) {
-	x = map[state]time.Duration{}
+// rough returns for how long the GPU worked and for how long it did not.
+func (m *Meter) rough(from, to time.Duration) []part {
+	var work time.Duration
+	for i, o := range m.ops {
+		end := to
+		if i+1 < len(m.ops) {
+			end = min(end, m.ops[i+1].at)
+		}
+		if o.v.Instruction != "" {
+			work += max(0, end-max(from, o.at))
+		}
+	}
+	return []part{{state{Op{0, "work"}, 0}, work.Seconds()}, {state{outside, 0}, (to - from - work).Seconds()}}
+}
+
+// durations returns for how long the GPU was in which state from a to b, in the order in which they began; ok is false
+// if the clock was changing.
+func (m *Meter) durations(a, b time.Duration) (parts []part, ok bool) {
 	o, c := 0, 0
 	for t := a; t < b; {
 		for o+1 < len(m.ops) && m.ops[o+1].at <= t {
@@ -263,13 +308,19 @@ func (m *Meter) durations(a, b time.Duration) (x map[state]time.Duration, ok boo
 		if c+1 < len(m.clocks) {
 			until = min(until, m.clocks[c+1].at)
 		}
-		if m.clocks[c].v == Changing {
+		s := state{m.ops[o].v, m.clocks[c].v}
+		if s.mhz == Changing {
 			return nil, false
 		}
-		x[state{m.ops[o].v, m.clocks[c].v}] += until - t
+		i := slices.IndexFunc(parts, func(p part) bool { return p.state == s })
+		if i < 0 {
+			i = len(parts)
+			parts = append(parts, part{state: s})
+		}
+		parts[i].seconds += (until - t).Seconds()
 		t = until
 	}
-	return x, true
+	return parts, true
 }
 
 // clockOf returns the clock that held for 95 % of a span at least, or Changing.

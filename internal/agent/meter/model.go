@@ -22,33 +22,39 @@ type model struct {
 // power is what a state draws, in W.
 type power struct{ mean, deviation float64 }
 
-// add takes a window. A window of a state beyond mostStates is left out.
-func (m *model) add(x map[state]time.Duration, joules float64, length, unsure time.Duration) {
+// part is for how long a window had a state.
+type part struct {
+	state
+	seconds float64
+}
+
+// add takes a window. A state beyond mostStates ends the finding: too many unknowns.
+func (m *model) add(parts []part, joules float64, length, unsure time.Duration) {
 	if m.index == nil {
 		m.index = map[state]int{}
 	}
-	for s := range x {
-		if _, ok := m.index[s]; ok {
+	for _, p := range parts {
+		if _, ok := m.index[p.state]; ok {
 			continue
 		}
 		if len(m.states) == mostStates {
 			m.full = true
 			return
 		}
-		m.index[s] = len(m.states)
-		m.states = append(m.states, s)
+		m.index[p.state] = len(m.states)
+		m.states = append(m.states, p.state)
 		for i := range m.xx {
 			m.xx[i] = append(m.xx[i], 0)
 		}
 		m.xx = append(m.xx, make([]float64, len(m.states)))
 		m.xy = append(m.xy, 0)
 	}
-	for s, d := range x {
-		i := m.index[s]
-		for r, e := range x {
-			m.xx[i][m.index[r]] += d.Seconds() * e.Seconds()
+	for _, p := range parts {
+		i := m.index[p.state]
+		for _, q := range parts {
+			m.xx[i][m.index[q.state]] += p.seconds * q.seconds
 		}
-		m.xy[i] += d.Seconds() * joules
+		m.xy[i] += p.seconds * joules
 	}
 	m.yy += joules * joules
 	m.n++
@@ -57,85 +63,67 @@ func (m *model) add(x map[state]time.Duration, joules float64, length, unsure ti
 	m.unsure += unsure.Seconds() * unsure.Seconds()
 }
 
-// solve returns the powers of all states. O(states³).
+// solve returns the powers of all states; none where there is no window, or too many states. O(states³).
 func (m *model) solve() map[state]power {
 	k := len(m.states)
 	if m.n == 0 || m.time <= 0 || m.energy <= 0 || m.full {
 		return nil
 	}
-	mean := m.energy / m.time
-	// What a window's energy is off by for its unsure ends, taken as evenly spread, and a hundredth of a percent.
-	variance := mean*mean*m.unsure/float64(m.n)/3 + math.Pow(1e-4*m.energy/float64(m.n), 2)
-	for range 2 {
-		a := make([][]float64, k)
-		b := make([]float64, k)
-		for i := range a {
-			a[i] = make([]float64, k)
-			for j := range a[i] {
-				a[i][j] = m.xx[i][j] / variance
-			}
-			a[i][i] += 1 / (mean * mean)
-			b[i] = m.xy[i]/variance + 1/mean
+	mean, window := m.energy/m.time, m.energy/float64(m.n)
+	// What a window's energy is off by for its unsure ends, taken as evenly spread, and a ten thousandth.
+	variance := mean*mean*m.unsure/float64(m.n)/3 + math.Pow(1e-4*window, 2)
+	p, inverse := m.fit(mean, variance)
+	// Where the windows fit worse than that explains, all is less sure.
+	if free := m.n - k; free > 0 && p != nil {
+		if worse := m.residual(p) / float64(free); worse > variance {
+			p, inverse = m.fit(mean, worse)
 		}
-		inverse := invert(a)
-		if inverse == nil {
-			return nil
-		}
-		p := make([]float64, k)
-		for i := range p {
-			for j := range b {
-				p[i] += inverse[i][j] * b[j]
-			}
-		}
-		// Where the windows fit worse than their ends explain, all is less sure.
-		residual := m.yy
-		for i := range p {
-			residual -= 2 * p[i] * m.xy[i]
-			for j := range p {
-				residual += p[i] * p[j] * m.xx[i][j]
-			}
-		}
-		if free := m.n - k; free > 0 && residual/float64(free) > 1.5*variance {
-			variance = residual / float64(free)
-			continue
-		}
-		out := make(map[state]power, k)
-		for i, s := range m.states {
-			if p[i] > 0 {
-				out[s] = power{p[i], math.Sqrt(inverse[i][i])}
-			}
-		}
-		return out
 	}
-	return m.last(mean, variance)
-}
-
-// last solves once more with a variance that is final.
-func (m *model) last(mean, variance float64) map[state]power {
-	k := len(m.states)
-	a := make([][]float64, k)
-	for i := range a {
-		a[i] = make([]float64, k)
-		for j := range a[i] {
-			a[i][j] = m.xx[i][j] / variance
-		}
-		a[i][i] += 1 / (mean * mean)
-	}
-	inverse := invert(a)
-	if inverse == nil {
+	if p == nil {
 		return nil
 	}
 	out := make(map[state]power, k)
 	for i, s := range m.states {
-		p := 0.0
-		for j := range inverse[i] {
-			p += inverse[i][j] * (m.xy[j]/variance + 1/mean)
-		}
-		if p > 0 {
-			out[s] = power{p, math.Sqrt(inverse[i][i])}
+		if p[i] > 0 {
+			out[s] = power{p[i], math.Sqrt(inverse[i][i])}
 		}
 	}
 	return out
+}
+
+// fit returns the most likely powers and their covariance, if windows are off by a variance, in J², and powers are like
+// the mean; nil where numbers are too far apart.
+func (m *model) fit(mean, variance float64) (p []float64, inverse [][]float64) {
+	a := make([][]float64, len(m.states))
+	for i := range a {
+		a[i] = make([]float64, len(a))
+		for j := range a {
+			a[i][j] = m.xx[i][j] / variance
+		}
+		a[i][i] += 1 / (mean * mean)
+	}
+	if inverse = invert(a); inverse == nil {
+		return nil, nil
+	}
+	p = make([]float64, len(a))
+	for i := range p {
+		for j := range p {
+			p[i] += inverse[i][j] * (m.xy[j]/variance + 1/mean)
+		}
+	}
+	return p, inverse
+}
+
+// residual returns the sum of squares, in J², that powers leave unexplained.
+func (m *model) residual(p []float64) float64 {
+	r := m.yy
+	for i := range p {
+		r -= 2 * p[i] * m.xy[i]
+		for j := range p {
+			r += p[i] * p[j] * m.xx[i][j]
+		}
+	}
+	return r
 }
 
 // invert returns the inverse of a symmetric positive definite matrix, or nil if a is none. It uses a up.
