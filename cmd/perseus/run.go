@@ -35,6 +35,7 @@ type commands struct {
 	Report     reportCommand     `cmd:"" help:"Write a page for people: frontier, timelines, clocks, cost. Pictures and traces."`
 	Schedules  schedulesCommand  `cmd:"" help:"List the pipeline schedules, and show what each rank runs in which order."`
 	Serve      serveCommand      `cmd:"" help:"Run the control plane: profile jobs while they train, hand out clocks, answer stragglers."`
+	Token      tokenCommand      `cmd:"" help:"Make, list and revoke the tokens by which a server knows who asks."`
 	Jobs       jobsCommand       `cmd:"" help:"Look at jobs of a server and steer them: state, schedules, stragglers, wishes."`
 	Doctor     doctorCommand     `cmd:"" help:"Say what this node and its GPUs can and cannot do, with the way out of each."`
 	Completion completionCommand `cmd:"" help:"Print the script by which a shell completes perseus on the Tab key."`

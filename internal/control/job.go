@@ -68,6 +68,8 @@ type Job struct {
 	// Campaign and Detector are large and change apart from the rest, so they are saved apart: see Parts.
 	Campaign *campaign.Campaign `json:"-"`
 	Detector *watch.Detector    `json:"-"`
+	// Last is the newest iteration that each rank reported: a report that comes again is passed over.
+	Last  []int64 `json:"-"`
 	Tried    Tried              `json:"tried"`
 
 	// Profile is the hash of the profile's CSV, BlockingPowerW what a GPU draws while it waits.
@@ -95,7 +97,7 @@ type Job struct {
 	Measuring  *Measuring    `json:"measuring,omitempty"`
 	Measured   *api.Measured `json:"measured,omitempty"`
 
-	campaignChanged, detectorChanged bool
+	campaignChanged, detectorChanged, lastChanged bool
 
 	effects []Effect
 	// ahead is how many iterations beyond Iteration the ranks may have come.

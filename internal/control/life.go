@@ -46,6 +46,7 @@ func (j *Job) NewGeneration(reason string) {
 	j.Iteration, j.From, j.ahead, j.Heard = -1, -1, 0, nil
 	j.Base, j.Guardrail, j.Measuring, j.Expected, j.Plan, j.Active = nil, nil, nil, nil, nil, ""
 	j.Detector, j.detectorChanged = nil, true
+	j.Last, j.lastChanged = nil, true
 	j.Stragglers = slices.DeleteFunc(j.Stragglers, func(s Straggler) bool {
 		return s.Source == detected || s.UntilIteration > 0 || s.AtIteration > 0
 	})
@@ -275,12 +276,33 @@ func (j *Job) Parts() (map[string][]byte, error) {
 		}
 		out["detector"] = b
 	}
-	j.campaignChanged, j.detectorChanged = false, false
+	if j.lastChanged {
+		b, err := json.Marshal(j.Last)
+		if err != nil {
+			return nil, fmt.Errorf("saving what ranks reported last: %w", err)
+		}
+		out["last"] = b
+	}
+	j.campaignChanged, j.detectorChanged, j.lastChanged = false, false, false
 	return out, nil
 }
 
-// LoadParts sets what Parts returned; nil parts are none.
-func (j *Job) LoadParts(campaignJSON, detectorJSON []byte) error {
+// LoadParts sets what Parts returned; part returns nil for what was never saved.
+func (j *Job) LoadParts(part func(name string) ([]byte, error)) error {
+	var texts [3][]byte
+	for i, name := range []string{"campaign", "detector", "last"} {
+		text, err := part(name)
+		if err != nil {
+			return fmt.Errorf("loading part %s: %w", name, err)
+		}
+		texts[i] = text
+	}
+	campaignJSON, detectorJSON, lastJSON := texts[0], texts[1], texts[2]
+	if lastJSON != nil {
+		if err := json.Unmarshal(lastJSON, &j.Last); err != nil {
+			return fmt.Errorf("loading what ranks reported last: %w", err)
+		}
+	}
 	if campaignJSON != nil {
 		j.Campaign = new(campaign.Campaign)
 		if err := json.Unmarshal(campaignJSON, &j.Campaign); err != nil {
@@ -302,7 +324,7 @@ func (j *Job) Restart(fresh *Job) {
 	*j = *fresh
 	j.Generation, j.Version = generation+1, version
 	j.From = -1
-	j.campaignChanged, j.detectorChanged = true, true
+	j.campaignChanged, j.detectorChanged, j.lastChanged = true, true, true
 }
 
 // TakeGPU notes the GPU model of the job from its ranks, if the job did not say.

@@ -72,7 +72,7 @@ type Sum struct {
 }
 
 // Report takes the report of a rank. Advance follows once all reports at hand are taken. A report that cannot be of
-// this job is refused with an *api.Error and changes nothing.
+// this job is refused with an *api.Error and changes nothing; one that came before changes nothing either.
 func (j *Job) Report(r *api.RankReport, at Place) error {
 	if j.Missing > 0 {
 		return refuse(http.StatusConflict, "ranks-missing", "job %s still waits for %d ranks to register", j.ID, j.Missing)
@@ -83,6 +83,16 @@ func (j *Job) Report(r *api.RankReport, at Place) error {
 	if j.Ended() {
 		return nil
 	}
+	if len(j.Last) != j.Spec.WorldSize {
+		j.Last = make([]int64, j.Spec.WorldSize)
+		for i := range j.Last {
+			j.Last[i] = -1
+		}
+	}
+	if r.Iteration <= j.Last[r.Rank] {
+		return nil
+	}
+	j.Last[r.Rank], j.lastChanged = r.Iteration, true
 	i := at.DP*j.Spec.PP + at.PP
 	j.Heard[i] = max(j.Heard[i], r.Iteration)
 	j.Iteration = max(j.Iteration, r.Iteration)

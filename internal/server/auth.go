@@ -2,9 +2,8 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -12,41 +11,38 @@ import (
 
 	"github.com/perseus-energy/perseus/internal/api"
 	"github.com/perseus-energy/perseus/internal/store"
+	"github.com/perseus-energy/perseus/internal/token"
 	"github.com/perseus-energy/perseus/internal/zeus"
 )
 
-// The scopes of tokens. Operators may do everything, ranks what a job does for itself, readers only look.
-const (
-	scopeRank     = "rank"
-	scopeOperator = "operator"
-	scopeReader   = "read-only"
+// Who a route is for. Operators may do everything.
+var (
+	forReaders = []token.Scope{token.ReadOnly}
+	forRanks   = []token.Scope{token.Rank}
+	forBoth    = []token.Scope{token.Rank, token.ReadOnly}
+	forPeople  = []token.Scope{token.Operator}
 )
-
-// allowed says whether a token's scope covers what a route needs.
-func allowed(has, needs string) bool {
-	return has == scopeOperator || has == needs || needs == scopeReader && has == scopeRank
-}
 
 // open are the routes that need no token anywhere.
 func open(path string) bool {
 	return path == "/healthz" || path == "/readyz" || path == "/openapi.json"
 }
 
-// needs returns the scope that a request needs: that of its route where it has one, by method otherwise.
-func needs(r *http.Request) string {
+// needs returns the scopes of which a request needs one: those of its route where it has some, by method otherwise.
+func needs(r *http.Request) []token.Scope {
 	rest := r.URL.Path
 	if zeus.Serves(rest) {
-		return scopeRank
+		return forRanks
 	}
 	for _, route := range routes {
 		if route.method == r.Method && matches(route.path, rest) {
-			return route.scope
+			return route.scopes
 		}
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		return scopeReader
+		return forReaders
 	}
-	return scopeOperator
+	return forPeople
 }
 
 // matches says whether a path is of a pattern in which {job} stands for one segment.
@@ -66,7 +62,7 @@ func matches(pattern, path string) bool {
 // guarded lets requests pass that may: to open routes, on loopback addresses, or with a token of the right scope.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		given, _ := token.FromHeader(r.Header.Get("Authorization"))
 		if t, rest, ok := zeus.SplitToken(r.URL.Path); ok {
 			given = t
 			r = r.Clone(r.Context())
@@ -85,15 +81,15 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		scope, err := s.scope(r.Context(), given)
+		scopes, err := s.scopes(r.Context(), given)
 		switch {
 		case errors.Is(err, store.ErrUnavailable):
 			writeProblem(w, &api.Error{Status: 503, Code: "unavailable", Detail: "the database is not available: try again soon"})
 		case err != nil:
 			w.Header().Set("WWW-Authenticate", `Bearer realm="perseus"`)
 			writeProblem(w, &api.Error{Status: 401, Code: "token", Detail: "no valid token was given: perseus token create makes one, and clients take it from PERSEUS_TOKEN"})
-		case !allowed(scope, needs(r)):
-			writeProblem(w, &api.Error{Status: 403, Code: "scope", Detail: "the token's scope is " + scope + "; this needs " + needs(r)})
+		case !token.Allows(scopes, needs(r)...):
+			writeProblem(w, &api.Error{Status: 403, Code: "scope", Detail: fmt.Sprintf("the token's scope is %s; this needs %s", token.FormatScopes(scopes), token.FormatScopes(needs(r)))})
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -118,24 +114,23 @@ func loopbackName(host string) bool {
 
 var errNoToken = errors.New("no valid token")
 
-// scope returns the scope of a token.
-func (s *Server) scope(ctx context.Context, text string) (string, error) {
-	if text == "" || len(text) > 200 {
-		return "", errNoToken
+// scopes returns what a token may do.
+func (s *Server) scopes(ctx context.Context, text string) ([]token.Scope, error) {
+	if !token.WellFormed(text) {
+		return nil, errNoToken
 	}
-	sum := sha256.Sum256([]byte(text))
 	var t store.Token
 	err := s.store.View(ctx, func(tx *store.Tx) (err error) {
-		t, err = tx.TokenByHash(sum[:])
+		t, err = tx.TokenByHash(token.Hash(text))
 		return err
 	})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return "", errNoToken
+		return nil, errNoToken
 	case err != nil:
-		return "", err
-	case subtle.ConstantTimeCompare(t.Hash, sum[:]) != 1, !t.ExpiresAt.IsZero() && time.Now().After(t.ExpiresAt):
-		return "", errNoToken
+		return nil, err
+	case !token.Matches(text, t.Hash), !t.ExpiresAt.IsZero() && time.Now().After(t.ExpiresAt):
+		return nil, errNoToken
 	}
-	return t.Scope, nil
+	return token.ParseScopes(t.Scope)
 }

@@ -189,7 +189,7 @@ func (s *Server) characterize(ctx context.Context, inputs string, payload []byte
 			if !e.Capped && j.Inputs != inputs {
 				return nil
 			}
-			if _, err := loadParts(tx, j); err != nil {
+			if err := loadParts(tx, j); err != nil {
 				return err
 			}
 			return s.frontierDone(tx, j, e, have)

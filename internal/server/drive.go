@@ -52,11 +52,9 @@ func (s *Server) drive(ctx context.Context, id string) error {
 
 // take gives reports to a job.
 func (s *Server) take(tx *store.Tx, j *control.Job, reports []store.Report) error {
-	parts, err := loadParts(tx, j)
-	if err != nil {
+	if err := loadParts(tx, j); err != nil {
 		return err
 	}
-	_ = parts
 	places, err := s.hub.places(tx, j)
 	if err != nil {
 		return err
@@ -95,16 +93,8 @@ func (s *Server) take(tx *store.Tx, j *control.Job, reports []store.Report) erro
 	return nil
 }
 
-func loadParts(tx *store.Tx, j *control.Job) (bool, error) {
-	campaign, err := tx.Part(j.ID, "campaign")
-	if err != nil {
-		return false, err
-	}
-	detector, err := tx.Part(j.ID, "detector")
-	if err != nil {
-		return false, err
-	}
-	return true, j.LoadParts(campaign, detector)
+func loadParts(tx *store.Tx, j *control.Job) error {
+	return j.LoadParts(func(name string) ([]byte, error) { return tx.Part(j.ID, name) })
 }
 
 // mutate changes a job in one transaction: f decides, then what follows from it is done and all is saved. Plans that

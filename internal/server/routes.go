@@ -17,32 +17,36 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/perseus-energy/perseus/internal/api"
+	"github.com/perseus-energy/perseus/internal/token"
 	"github.com/perseus-energy/perseus/internal/zeus"
 )
 
-// route is a route that is more than its method says: who may use it.
-type route struct{ method, path, scope string }
+// route says who may use a route.
+type route struct {
+	method, path string
+	scopes       []token.Scope
+}
 
-// routes lists the scope that each described route needs.
+// routes lists the scopes of which each described route needs one.
 var routes = []route{
-	{"POST", "/v1/jobs", scopeRank},
-	{"GET", "/v1/jobs", scopeReader},
-	{"PUT", "/v1/jobs/{job}", scopeRank},
-	{"GET", "/v1/jobs/{job}", scopeReader},
-	{"DELETE", "/v1/jobs/{job}", scopeOperator},
-	{"PUT", "/v1/jobs/{job}/ranks", scopeRank},
-	{"PUT", "/v1/jobs/{job}/profile", scopeOperator},
-	{"GET", "/v1/jobs/{job}/profile", scopeReader},
-	{"GET", "/v1/jobs/{job}/frontier", scopeReader},
-	{"GET", "/v1/jobs/{job}/schedules", scopeReader},
-	{"POST", "/v1/jobs/{job}/reports", scopeRank},
-	{"POST", "/v1/jobs/{job}/stragglers", scopeRank},
-	{"PUT", "/v1/jobs/{job}/goal", scopeOperator},
-	{"POST", "/v1/jobs/{job}/pause", scopeOperator},
-	{"POST", "/v1/jobs/{job}/resume", scopeOperator},
-	{"POST", "/v1/jobs/{job}/finish", scopeRank},
-	{"POST", "/v1/jobs/{job}/measure", scopeOperator},
-	{"GET", "/v1/jobs/{job}/events", scopeReader},
+	{"POST", "/v1/jobs", forRanks},
+	{"GET", "/v1/jobs", forReaders},
+	{"PUT", "/v1/jobs/{job}", forRanks},
+	{"GET", "/v1/jobs/{job}", forBoth},
+	{"DELETE", "/v1/jobs/{job}", forPeople},
+	{"PUT", "/v1/jobs/{job}/ranks", forRanks},
+	{"PUT", "/v1/jobs/{job}/profile", forPeople},
+	{"GET", "/v1/jobs/{job}/profile", forReaders},
+	{"GET", "/v1/jobs/{job}/frontier", forReaders},
+	{"GET", "/v1/jobs/{job}/schedules", forBoth},
+	{"POST", "/v1/jobs/{job}/reports", forRanks},
+	{"POST", "/v1/jobs/{job}/stragglers", forRanks},
+	{"PUT", "/v1/jobs/{job}/goal", forPeople},
+	{"POST", "/v1/jobs/{job}/pause", forPeople},
+	{"POST", "/v1/jobs/{job}/resume", forPeople},
+	{"POST", "/v1/jobs/{job}/finish", forRanks},
+	{"POST", "/v1/jobs/{job}/measure", forPeople},
+	{"GET", "/v1/jobs/{job}/events", forReaders},
 }
 
 // JobPath is the id of a job in a path.

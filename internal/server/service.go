@@ -269,7 +269,7 @@ func (s *Server) register(tx *store.Tx, j *control.Job, r api.RankRegistration) 
 			return err
 		}
 	}
-	if _, err := loadParts(tx, j); err != nil {
+	if err := loadParts(tx, j); err != nil {
 		return err
 	}
 	j.TakeGPU(ranks)
@@ -491,7 +491,7 @@ func (s *Server) Pause(ctx context.Context, id string) (api.Job, error) {
 // Resume goes on where Pause stopped.
 func (s *Server) Resume(ctx context.Context, id string) (api.Job, error) {
 	return s.change(ctx, id, func(tx *store.Tx, j *control.Job) error {
-		if _, err := loadParts(tx, j); err != nil {
+		if err := loadParts(tx, j); err != nil {
 			return err
 		}
 		return j.Resume()
@@ -549,7 +549,7 @@ func (s *Server) PutProfile(ctx context.Context, id string, csv []byte, blocking
 		if err := tx.SetRef("profile", id, hash); err != nil {
 			return err
 		}
-		if _, err := loadParts(tx, j); err != nil {
+		if err := loadParts(tx, j); err != nil {
 			return err
 		}
 		j.SetProfile(hash, blockingW, "uploaded")
