@@ -133,6 +133,7 @@ func (s *Server) characterize(ctx context.Context, inputs string, payload []byte
 	var blob []byte
 	if have == "" {
 		began := time.Now()
+		s.computed.Add(1)
 		f, err := compute(ctx, t, csv)
 		switch {
 		case ctx.Err() != nil:

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perseus-energy/perseus/internal/control"
@@ -48,6 +49,8 @@ type Server struct {
 	stop    context.CancelFunc
 	stopped context.Context
 	refine  chan control.Want
+	// computed counts frontiers computed.
+	computed atomic.Int64
 }
 
 // New opens the store and returns a server that is ready to answer. Close it after Run has returned.
