@@ -37,6 +37,7 @@ type commands struct {
 	Serve      serveCommand      `cmd:"" help:"Run the control plane: profile jobs while they train, hand out clocks, answer stragglers."`
 	Token      tokenCommand      `cmd:"" help:"Make, list and revoke the tokens by which a server knows who asks."`
 	Jobs       jobsCommand       `cmd:"" help:"Look at jobs of a server and steer them: state, schedules, stragglers, wishes."`
+	Agent      agentCommand      `cmd:"" help:"Run on a GPU node: set the clocks of training processes' GPUs, measure, and give them back."`
 	Doctor     doctorCommand     `cmd:"" help:"Say what this node and its GPUs can and cannot do, with the way out of each."`
 	Completion completionCommand `cmd:"" help:"Print the script by which a shell completes perseus on the Tab key."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`

@@ -20,7 +20,6 @@ type gpu struct {
 	joules, shown   float64
 	reads           int
 	m               *meter.Meter
-	fine            bool
 }
 
 // pass lets time go on and reads the counter when the meter asks for it.
