@@ -21,9 +21,9 @@ const size = 32
 // Scope is what a token may do.
 type Scope string
 
-// The scopes. None includes another, but Operator, which includes all.
+// The scopes. Rank includes ReadOnly, and Operator all.
 const (
-	// Rank is for training jobs and node agents: register jobs and ranks, fetch schedules, report.
+	// Rank is for training jobs and node agents: register jobs and ranks, fetch schedules, report, look.
 	Rank Scope = "rank"
 	// ReadOnly is for dashboards and Prometheus: every GET, metrics included, and nothing that changes anything.
 	ReadOnly Scope = "read-only"
@@ -61,7 +61,7 @@ func FormatScopes(scopes []Scope) string {
 // Allows says whether a token with the scopes may do what any one of the wanted scopes may.
 func Allows(scopes []Scope, wanted ...Scope) bool {
 	for _, s := range scopes {
-		if s == Operator && len(wanted) > 0 || slices.Contains(wanted, s) {
+		if s == Operator && len(wanted) > 0 || s == Rank && slices.Contains(wanted, ReadOnly) || slices.Contains(wanted, s) {
 			return true
 		}
 	}

@@ -79,7 +79,7 @@ func TestScopes(t *testing.T) {
 		list, want string
 		allowed    []Scope // of each scope by itself
 	}{
-		{"rank", "rank", []Scope{Rank}},
+		{"rank", "rank", []Scope{ReadOnly, Rank}},
 		{"read-only", "read-only", []Scope{ReadOnly}},
 		{"operator", "operator", []Scope{ReadOnly, Rank, Operator}},
 		{" rank , read-only,rank", "read-only,rank", []Scope{ReadOnly, Rank}},
@@ -93,7 +93,7 @@ func TestScopes(t *testing.T) {
 				t.Errorf("%q allows %s: %v", tt.list, s, got)
 			}
 		}
-		if Allows(scopes) {
+		if Allows(scopes) { // no scope is wanted by what nobody may do
 			t.Errorf("%q allows what nobody may", tt.list)
 		}
 	}
