@@ -35,19 +35,25 @@ func (bubble) NewTimer(d time.Duration) (<-chan time.Time, func() bool) {
 
 const top = 1410
 
+var whole = gpu.Range{Min: 210, Max: top}
+
 func board(t testing.TB, i int, latency, step time.Duration, now func() time.Time) *emulated.Board {
 	t.Helper()
-	b, err := emulated.New(emulated.Config{
+	b, err := emulated.New(config(i, latency, step, now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func config(i int, latency, step time.Duration, now func() time.Time) emulated.Config {
+	return emulated.Config{
 		Info:   gpu.Info{ID: fmt.Sprintf("emulated:%d", i), Name: "emulated", Driver: "1", Index: i},
 		MinMHz: 210, MaxMHz: top, StepMHz: 15, MemoryMHz: 1593,
 		Idle: 50 * unit.Watt, Static: 50 * unit.Watt, Dynamic: 300 * unit.Watt,
 		Limit:   gpu.PowerLimit{Requested: 400 * unit.Watt, Enforced: 400 * unit.Watt, Default: 400 * unit.Watt},
 		Latency: latency, CounterStep: step, Now: now, Seed: uint64(i),
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	return b
 }
 
 // server is an Uplink that remembers.
@@ -234,18 +240,6 @@ func alternating(n int, unitTime time.Duration, clocks ...int) (ops []op, r api.
 	}
 	r.IterationNs = int64(t)
 	return ops, r
-}
-
-// inBubble runs an agent on boards in virtual time.
-func inBubble(t *testing.T, c agent.Config, test func(t *testing.T, a *agent.Agent)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		a, stop := start(t, c)
-		test(t, a)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 func start(t *testing.T, c agent.Config) (a *agent.Agent, stop func() error) {

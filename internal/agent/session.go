@@ -92,6 +92,7 @@ func (a *Agent) lease(h wire.Hello, uid uint32, name string) (*Session, error) {
 	s.follower = follow.New(a.c.Switching, s.latencyOf, h.Iteration)
 	s.stages = stagesOf(h)
 
+	d.restored(welcomeWait)
 	link, err := a.join(s)
 	if err != nil {
 		return nil, err
@@ -387,6 +388,22 @@ func (d *driver) stop() {
 		d.lease.endLocked("the agent is ending")
 	}
 	d.stir()
+}
+
+// restored waits until a GPU that is being restored is as before, for a time at most.
+func (d *driver) restored(limit time.Duration) {
+	d.mu.Lock()
+	restoring := d.restoring && d.lease == nil
+	d.mu.Unlock()
+	if !restoring {
+		return
+	}
+	t, stop := d.a.c.Clock.NewTimer(limit)
+	defer stop()
+	select {
+	case <-d.free():
+	case <-t:
+	}
 }
 
 // free returns a channel that is closed once nobody has the GPU and it is as it was.

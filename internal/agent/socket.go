@@ -153,14 +153,6 @@ func (s *listener) serve(ctx context.Context, c *net.UnixConn) {
 	defer c.Close()
 	stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	who, err := peerOf(c)
-	if err == nil && !who.member(s.a.c.Group) {
-		err = &wire.Refusal{Text: fmt.Sprintf("user %d is neither root nor in the agent's group", who.uid), Code: wire.Denied}
-	}
-	if err != nil {
-		s.refuse(c, err)
-		return
-	}
 	buffer := make([]byte, 512)
 	if err := c.SetReadDeadline(time.Now().Add(helloWait)); err != nil || ctx.Err() != nil {
 		return
@@ -173,7 +165,15 @@ func (s *listener) serve(ctx context.Context, c *net.UnixConn) {
 	if err != nil {
 		return
 	}
-	message, err := wire.ParseControl(packet)
+	// Only now, as what is left unread when a connection is closed takes the answer with it.
+	who, err := peerOf(c)
+	if err == nil && !who.member(s.a.c.Group) {
+		err = &wire.Refusal{Text: fmt.Sprintf("user %d is neither root nor in the agent's group", who.uid), Code: wire.Denied}
+	}
+	var message any
+	if err == nil {
+		message, err = wire.ParseControl(packet)
+	}
 	if err != nil {
 		s.refuse(c, err)
 		return
@@ -202,13 +202,13 @@ func receive(c *net.UnixConn, buffer *[]byte) (packet []byte, err error) {
 	var failed error
 	err = raw.Read(func(fd uintptr) bool {
 		n, _, failed = unix.Recvfrom(int(fd), (*buffer)[:1], unix.MSG_PEEK|unix.MSG_TRUNC|unix.MSG_DONTWAIT)
-		if failed != nil || n > wire.MaxPacket {
+		if failed != nil {
 			return !errors.Is(failed, unix.EAGAIN)
 		}
-		if n > len(*buffer) {
+		if n > len(*buffer) && n <= wire.MaxPacket {
 			*buffer = make([]byte, n)
 		}
-		n, _, failed = unix.Recvfrom(int(fd), *buffer, unix.MSG_DONTWAIT)
+		n, _, failed = unix.Recvfrom(int(fd), *buffer, unix.MSG_TRUNC|unix.MSG_DONTWAIT)
 		return true
 	})
 	switch {
