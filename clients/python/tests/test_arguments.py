@@ -26,6 +26,7 @@ from perseus_client import PerseusClient, devices, spec, wire
         ({"job": "../etc"}, "job '../etc'"),
         ({"job": "a" * 129}, "1 to 128"),
         ({"job": ""}, "job ''"),
+        ({"spec": None}, "spec is missing"),
         ({"spec": {"pp": 4}}, "microbatches is missing"),
         ({"spec": {"pp": 4, "microbatches": 8, "micro_batches": 8}}, "unknown field 'micro_batches'"),
         ({"spec": {"pp": 0, "microbatches": 8}}, "pp 0"),
@@ -76,16 +77,12 @@ def test_takes_torchruns_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         PerseusClient(pp_rank=3, spec={"pp": 4, "microbatches": 8})
     monkeypatch.setenv("RANK", "three")
     with pytest.raises(ValueError, match="RANK='three'"):
-        PerseusClient(pp_rank=3)
-
-
-def test_a_spec_may_be_left_out() -> None:
-    assert "spec" not in PerseusClient(3, 1, 2, 0, job="gpt")._hello
+        PerseusClient(pp_rank=3, spec={"pp": 4, "microbatches": 8})
 
 
 def test_works_where_there_are_no_such_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(socket, "SOCK_SEQPACKET")
-    client = PerseusClient(0, job="gpt")
+    client = PerseusClient(0, job="gpt", spec={"pp": 1, "microbatches": 1})
     with client.step(), client.op("forward"):
         pass
     assert client.dropped == 4

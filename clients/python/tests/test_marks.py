@@ -109,7 +109,7 @@ def test_a_client_marks_pytorchs_stream(monkeypatch: pytest.MonkeyPatch, socket_
     )
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
     with FakeAgent(socket_path) as agent:
-        with PerseusClient(0, job="gpt", socket_path=socket_path) as client:
+        with PerseusClient(0, job="gpt", spec={"pp": 1, "microbatches": 1}, socket_path=socket_path) as client:
             with client.step(), client.op("forward"):
                 pass
             assert client.sequence == (0 if initialized else 4)
@@ -120,7 +120,9 @@ def test_a_client_marks_pytorchs_stream(monkeypatch: pytest.MonkeyPatch, socket_
 
 def test_says_so_if_there_is_no_stream(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.delitem(sys.modules, "torch", raising=False)
-    client = PerseusClient(0, job="gpt", timing="stream", socket_path="/nowhere/agent.sock")
+    client = PerseusClient(
+        0, job="gpt", spec={"pp": 1, "microbatches": 1}, timing="stream", socket_path="/nowhere/agent.sock"
+    )
     for _ in range(2):
         with client.step():
             pass

@@ -102,10 +102,7 @@ def test_forward_and_backward_in_one_another_are_one_op(socket_path: str, monkey
     for names, middle in ((("forward", "backward", OVERLAP), OVERLAP), (("forward", "backward"), "forward")):
         with FakeAgent(socket_path) as agent:
             client = PerseusClient(
-                **JOB,
-                tp_rank=0,
-                instructions=names,
-                socket_path=socket_path,
+                0, job="gpt", spec={"pp": 1, "microbatches": 1}, instructions=names, socket_path=socket_path
             )
             with megatron.hook(client, package=VERSIONS[1]):
                 with client.step():
@@ -121,7 +118,10 @@ def test_forward_and_backward_in_one_another_are_one_op(socket_path: str, monkey
 
 def test_several_modules_have_their_backward_told(socket_path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     schedules, _ = modules(VERSIONS[1], monkeypatch, None)
-    with FakeAgent(socket_path) as agent, PerseusClient(7, job="gpt", socket_path=socket_path) as client:
+    with (
+        FakeAgent(socket_path) as agent,
+        PerseusClient(0, job="gpt", spec={"pp": 1, "microbatches": 1}, socket_path=socket_path) as client,
+    ):
         with megatron.hook(client, package=VERSIONS[1]), client.step():
             outputs = {m: {"language": Tensor(m)} for m in range(2)}
             for m, output in outputs.items():

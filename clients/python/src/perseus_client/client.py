@@ -72,10 +72,10 @@ class PerseusClient:
 
         rank is the global one, from RANK if left out. The ranks in each kind of parallelism may be left out where
         there is one place only. device is a CUDA ordinal, from LOCAL_RANK if left out, or a UUID ("GPU-…"). job is
-        PERSEUS_JOB if left out. spec describes the job (see JobSpec) and is the same on all ranks; it may be left
-        out if somebody else registers the job with the server. generation 0 joins the newest one. instructions
-        names the ops there are; at most 256. timing says when an op begins: "host": when Python gets there;
-        "stream": when the GPU's current stream does; "auto": the latter if PyTorch runs on CUDA.
+        PERSEUS_JOB if left out. spec describes the job (see JobSpec) and is the same on all ranks. generation 0
+        joins the newest one. instructions names the ops there are; at most 256. timing says when an op begins:
+        "host": when Python gets there; "stream": when the GPU's current stream does; "auto": the latter if PyTorch
+        runs on CUDA.
 
         Raises ValueError, naming argument and value, for what can't be right. Disabled, it checks no argument but
         timing and instructions, so that a script runs unchanged without Perseus.
@@ -123,10 +123,9 @@ class PerseusClient:
             rank = environment.integer("RANK")
             if rank is None:
                 raise ValueError("rank is missing, and so is the environment variable RANK")
-        full = complete(spec, world_size) if spec is not None else {}
-        degrees: dict[str, int | None] = dict.fromkeys(("pp", "dp", "tp", "cp", "ep"), None)
-        if full:
-            degrees = {name: full.get(name, 1) for name in degrees}
+        if spec is None:
+            raise ValueError('spec is missing: at least {"pp": …, "microbatches": …}')
+        full = complete(spec, world_size)
         self._path = socket_path or environment.socket_path()
         self._device = device
         self._local_rank = environment.integer("LOCAL_RANK")
@@ -134,21 +133,20 @@ class PerseusClient:
         self._hello: dict[str, Any] = {
             "hello": 1,
             "job": check_job(job),
+            "spec": full,
             "generation": generation,
-            "rank": check_rank("rank", rank, full.get("world_size", world_size)),
-            "pp_rank": check_rank("pp_rank", pp_rank, degrees["pp"]),
-            "dp_rank": check_rank("dp_rank", dp_rank, degrees["dp"]),
-            "tp_rank": check_rank("tp_rank", tp_rank, degrees["tp"]),
-            "cp_rank": check_rank("cp_rank", cp_rank, degrees["cp"]),
-            "ep_rank": check_rank("ep_rank", ep_rank, degrees["ep"]),
+            "rank": check_rank("rank", rank, full["world_size"]),
+            "pp_rank": check_rank("pp_rank", pp_rank, full.get("pp", 1)),
+            "dp_rank": check_rank("dp_rank", dp_rank, full.get("dp", 1)),
+            "tp_rank": check_rank("tp_rank", tp_rank, full.get("tp", 1)),
+            "cp_rank": check_rank("cp_rank", cp_rank, full.get("cp", 1)),
+            "ep_rank": check_rank("ep_rank", ep_rank, full.get("ep", 1)),
             "device": "",
             "instructions": list(instructions),
             "client": f"python/{VERSION}",
             "iteration": 0,
             "session": uuid.uuid4().hex,
         }
-        if full:
-            self._hello["spec"] = full
         wire.pack_control(self._hello)  # refuses one that is too long now, not in training
         _forget_after_fork(self)
 

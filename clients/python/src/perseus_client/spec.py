@@ -77,18 +77,18 @@ def complete(spec: Mapping[str, Any], world_size: int | None) -> dict[str, Any]:
     return full
 
 
-def check_rank(name: str, value: int | None, degree: int | None) -> int:
+def check_rank(name: str, value: int | None, degree: int) -> int:
     """The rank within one kind of parallelism; 0 where none was given and there is one place only.
 
-    degree is the number of places, None if unknown. Raises ValueError if the rank is missing though there are
+    degree is the number of places. Raises ValueError if the rank is missing though there are
     several places, or is none of them.
     """
     if value is None:
-        if degree is not None and degree > 1:
+        if degree > 1:
             raise ValueError(f"{name} is missing: there are {degree} places, so it can't be guessed")
         return 0
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(f"{name} {value!r}: not a whole number from 0")
-    if degree is not None and value >= degree:
+    if value >= degree:
         raise ValueError(f"{name} {value}: there are {degree} places, numbered from 0")
     return value
