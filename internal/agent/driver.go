@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -37,7 +38,13 @@ type driver struct {
 	overridden        bool
 	idle              chan struct{} // closed when the GPU is free; nil while it is
 	settling          settling
+	// awake: the goroutine is about to look for what to do; else it sleeps until armed, or for good without a timer.
+	awake bool
+	armed time.Duration
 }
+
+// never is later than any time.
+const never = time.Duration(math.MaxInt64)
 
 // settling is a clock that was asked for and is being watched.
 type settling struct {
@@ -110,6 +117,10 @@ func (d *driver) step() (wait time.Duration, some bool) {
 	d.mu.Lock()
 	now := d.a.now()
 	t, at, some := d.choose(now)
+	d.awake, d.armed = t != nil || some && at <= now, never
+	if some {
+		d.armed = at
+	}
 	d.mu.Unlock()
 	if t != nil {
 		t()
@@ -170,6 +181,23 @@ func (d *driver) choose(now time.Duration) (t task, at time.Duration, some bool)
 		later(when)
 	}
 	return nil, at, some
+}
+
+// missed tells whether there is something to do before the goroutine would wake up. It is cheap, as it is asked at each
+// event: most change nothing. Called with the lock.
+func (d *driver) missed(now time.Duration) bool {
+	l := d.lease
+	if d.awake || l == nil || d.lost || d.restoring {
+		return false // it has been stirred for these
+	}
+	if l.checkCapped {
+		return true
+	}
+	if r, ok := l.follower.Next(); ok && max(r.At, d.retryAt) < d.armed {
+		return true
+	}
+	at, ok := l.meter.NextRead(now)
+	return ok && at < d.armed
 }
 
 // own is the clock that the GPU chooses.

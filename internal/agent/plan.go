@@ -2,6 +2,7 @@ package agent
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 	"github.com/perseus-energy/perseus/pipeline"
 )
 
-// planOf turns the server's schedule of a rank into the follower's. A plan by op whose slices do not fit together is
+// planOf turns the server's schedule of a rank into the follower's. A plan by op without times is one to measure by: its
+// clocks are run in turn, an iteration each, as those of a uniform one are. A plan whose slices do not fit together is
 // maximum clock.
 func planOf(all api.Schedules, r *api.RankSchedule) follow.Plan {
 	p := follow.Plan{Version: all.Version, From: all.EffectiveIteration, Iteration: time.Duration(r.IterationNs)}
@@ -19,6 +21,11 @@ func planOf(all api.Schedules, r *api.RankSchedule) follow.Plan {
 	switch {
 	case r.Mode == api.Uniform:
 		p.Mode, p.MHz = follow.Uniform, r.Uniform
+	case r.Mode == api.Planned && n > 0 && len(r.FrequencyMHz) == n && len(r.StartNs) == 0:
+		p.Mode, p.MHz = follow.Uniform, map[string]int{}
+		for i, mhz := range r.FrequencyMHz {
+			p.MHz[strconv.Itoa(i)] = mhz
+		}
 	case r.Mode == api.Planned && n > 0 && len(r.FrequencyMHz) == n && len(r.StartNs) == n && len(r.TimeNs) == n &&
 		len(r.Stage) == n && len(r.Microbatch) == n &&
 		!slices.ContainsFunc(r.Instruction, func(i int) bool { return i < 0 || i >= len(r.Instructions) }):

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,17 +36,13 @@ func openOf(boards ...*emulated.Board) agent.Open {
 // dying is a device of an agent that may be killed: from then on no call reaches the GPU.
 type dying struct {
 	gpu.Device
-	dead *bool
-	left *int // calls until death
+	left *atomic.Int64 // calls until death
 }
 
 var errKilled = errors.New("killed")
 
 func (d dying) alive() error {
-	if *d.left--; *d.left <= 0 {
-		*d.dead = true
-	}
-	if *d.dead {
+	if d.left.Add(-1) <= 0 {
 		return errKilled
 	}
 	return nil
@@ -110,12 +107,13 @@ func TestKilled(t *testing.T) {
 					}
 				}
 				time.Sleep(100 * ms)
-				dead, left := false, 1+random.IntN(60)
+				var left atomic.Int64
+				left.Store(1 + random.Int64N(60))
 				up := newServer()
 				state := filepath.Join(t.TempDir(), "state")
 				first, stop := start(t, agent.Config{
 					Open: func() ([]gpu.Device, func() error, error) {
-						return []gpu.Device{dying{b.Open(), &dead, &left}}, nil, nil
+						return []gpu.Device{dying{b.Open(), &left}}, nil, nil
 					},
 					Uplink: up, StateDir: state, Restore: restore, Switching: follow.Fine,
 				})
@@ -132,7 +130,7 @@ func TestKilled(t *testing.T) {
 						go s.Close() // at the very moment
 					}
 				}
-				dead = true
+				left.Store(0)
 				found := crashed(t, state)
 
 				second, stop2 := start(t, agent.Config{Open: openOf(b), StateDir: found, Restore: restore})

@@ -166,12 +166,17 @@ func (s *Session) Send(events ...wire.Event) {
 	}
 	now := s.a.now()
 	s.seen = now
+	missed := false
 	for _, e := range events {
 		s.handle(e, now)
+		missed = missed || e.Kind == wire.StepEnd || e.Kind == wire.StepBegin
 	}
+	missed = missed || d.missed(now)
 	d.mu.Unlock()
 	s.a.count(func(st *Stats) { st.Events += int64(len(events)) })
-	d.stir()
+	if missed {
+		d.stir()
+	}
 }
 
 // strange is how far the time of an event may be from the agent's: beyond it the clocks are not the same one, and the

@@ -9,7 +9,8 @@
 // not time. A clock that is asked for already is not asked for again.
 //
 // Neighbouring ops are merged, and then share the highest clock among them, as long as a stretch of equal clocks is
-// shorter than 1.25 latencies: a request that follows so soon would take the one before back. The shortest stretch is
+// shorter than 1.25 latencies, as a request that follows so soon would take the one before back, or than 10 ms, as calls
+// of the driver share a lock. The shortest stretch is
 // merged with the neighbour of the nearer clock. With switching by phase the ops before the first backward, those after
 // the last forward and those between are a stretch each; by step there is one for the whole iteration.
 //
@@ -71,8 +72,11 @@ type Plan struct {
 	Iteration time.Duration
 }
 
-// shortest is how many latencies a stretch of equal clocks lasts at least.
-const shortest = 1.25
+// shortest is how many latencies a stretch of equal clocks lasts at least, and least how long in any case.
+const (
+	shortest = 1.25
+	least    = 10 * time.Millisecond
+)
 
 // prepared is a plan with the clocks that will really be asked for.
 type prepared struct {
@@ -246,7 +250,7 @@ func merge(v []segment, latency func(int) time.Duration) []segment {
 		if i+1 < len(v) {
 			need = max(need, latency(v[i+1].mhz))
 		}
-		return float64(v[i].length) < shortest*float64(need)
+		return v[i].length < least || float64(v[i].length) < shortest*float64(need)
 	}
 	for len(v) > 1 {
 		at := -1

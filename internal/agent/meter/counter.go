@@ -28,7 +28,8 @@ type counter struct {
 	// periods are times between steps that were seen one after the other; free is set once the counter proves to move
 	// at each reading.
 	periods []time.Duration
-	moved   int // readings in a row, close together, that all moved
+	usual   time.Duration // their median, 0 before there are three
+	moved   int           // readings in a row, close together, that all moved
 	free    bool
 
 	wanted  time.Duration // a step is looked for since then; 0: not
@@ -44,12 +45,17 @@ func (c *counter) want() { c.wants, c.wanted = true, c.eventAt }
 func (c *counter) event(at time.Duration) { c.dirty, c.eventAt = true, at }
 
 // period returns the time between steps; 0: not known yet.
-func (c *counter) period() time.Duration {
-	if len(c.periods) < 3 {
-		return 0
+func (c *counter) period() time.Duration { return c.usual }
+
+// seen takes a time between two steps.
+func (c *counter) seen(d time.Duration) {
+	if c.periods = append(c.periods, d); len(c.periods) > 15 {
+		c.periods = c.periods[1:]
 	}
-	s := slices.Sorted(slices.Values(c.periods))
-	return s[len(s)/2]
+	if len(c.periods) >= 3 {
+		s := slices.Sorted(slices.Values(c.periods))
+		c.usual = s[len(s)/2]
+	}
 }
 
 func (c *counter) next(now time.Duration, fine bool) (time.Duration, bool) {
@@ -115,9 +121,7 @@ func (c *counter) reading(begin, end time.Duration, e unit.Energy) (p point, ok,
 			}
 		}
 		if d <= longestPeriod {
-			if c.periods = append(c.periods, d); len(c.periods) > 15 {
-				c.periods = c.periods[1:]
-			}
+			c.seen(d)
 		}
 	}
 	c.edge, c.hasEdge, c.wants = at, true, false
