@@ -96,7 +96,7 @@ func (c *serveCommand) Run(w *world) (err error) {
 		return input(fmt.Errorf("--listen %s: %w", c.Listen, err))
 	}
 	if w.getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(256 << 20) // waiting ranks make garbage slowly: collect it rather than grow
+		debug.SetMemoryLimit(server.MemoryLimit)
 	}
 	s, err := server.New(w.ctx, config)
 	if err != nil {

@@ -44,7 +44,19 @@ type view struct {
 	shown   shown
 	places  []control.Place
 	encoded [][][]byte // by group and pipeline rank: the rank's schedule without its rank
-	older   map[int64]*control.Body
+	// older are the newest versions, encoded: what is the same in one of them need not be told again.
+	older map[int64]*edition
+}
+
+// edition is a version of the schedule, encoded.
+type edition struct {
+	body    *control.Body
+	encoded [][][]byte
+}
+
+// same says whether a place has the same schedule in two editions.
+func (e *edition) same(f *edition, p control.Place) bool {
+	return bytes.Equal(e.encoded[e.body.GroupOf(p.DP)][p.PP], f.encoded[f.body.GroupOf(p.DP)][p.PP])
 }
 
 func newHub(s *Server) *hub {
@@ -221,7 +233,7 @@ func (h *hub) load(tx *store.Tx, id string, before *view) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{job: j, row: row, older: map[int64]*control.Body{}}
+	v := &view{job: j, row: row, older: map[int64]*edition{}}
 	if before != nil && before.job.Generation == j.Generation {
 		v.places = before.places
 	}
@@ -240,13 +252,12 @@ func (h *hub) load(tx *store.Tx, id string, before *view) (*view, error) {
 	}
 	const keep = 16
 	if before != nil && before.row.CreatedAt.Equal(row.CreatedAt) {
-		for version, body := range before.older {
+		for version, e := range before.older {
 			if version > v.sched.Version-keep {
-				v.older[version] = body
+				v.older[version] = e
 			}
 		}
 	}
-	v.older[v.sched.Version] = v.shown.Body
 	for _, g := range v.shown.Body.Groups {
 		var ranks [][]byte
 		for _, r := range g.Ranks {
@@ -259,6 +270,7 @@ func (h *hub) load(tx *store.Tx, id string, before *view) (*view, error) {
 		}
 		v.encoded = append(v.encoded, ranks)
 	}
+	v.older[v.sched.Version] = &edition{v.shown.Body, v.encoded}
 	return v, nil
 }
 

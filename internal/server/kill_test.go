@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 
 func serveChild(database, listen string) error {
 	ctx := context.Background()
+	debug.SetMemoryLimit(MemoryLimit)
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
 		return err

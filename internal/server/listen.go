@@ -42,6 +42,10 @@ func (t TLS) Config() (*tls.Config, error) {
 // ShutdownTime is how long open requests may take to end when the server stops; long-polls end at once.
 const ShutdownTime = 4 * time.Second
 
+// MemoryLimit is the soft limit of memory for a process that serves and does nothing else: ranks that wait make garbage
+// slowly, and it is better collected than kept.
+const MemoryLimit = 200 << 20
+
 // Serve answers requests at a listener, which it closes, and does the background work, until ctx ends or one of them
 // fails.
 func (s *Server) Serve(ctx context.Context, l net.Listener, t *tls.Config) error {

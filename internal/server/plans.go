@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/perseus-energy/perseus/frontierfile"
 	"github.com/perseus-energy/perseus/internal/control"
@@ -155,6 +156,7 @@ func (s *Server) refineWants(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case w := <-s.refine:
+			began := time.Now()
 			better, err := s.plans.better(ctx, w)
 			if err != nil && ctx.Err() == nil {
 				s.log.Warn("refining a plan failed", "error", err)
@@ -171,6 +173,11 @@ func (s *Server) refineWants(ctx context.Context) error {
 						s.log.Warn("taking a refined plan failed", "job", id, "error", err)
 					}
 				}
+			}
+			// Half of the time at most: jobs that need an answer now come first.
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Since(began)):
 			}
 		}
 	}

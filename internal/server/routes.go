@@ -59,7 +59,7 @@ type jobAnswer struct{ Body api.Job }
 // Handler answers all requests.
 func (s *Server) Handler() (http.Handler, error) {
 	r := chi.NewMux()
-	r.Use(s.recovered, s.metrics.measured, s.guarded, middleware.Compress(5, "application/json", "text/csv"))
+	r.Use(s.recovered, s.metrics.measured, s.guarded, middleware.Compress(5, "text/csv"))
 	config := huma.DefaultConfig("Perseus", s.config.Version)
 	config.Info.Description = "The control plane of Perseus: profiles training jobs, plans the clock of each op, answers stragglers."
 	config.OpenAPI.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}

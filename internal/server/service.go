@@ -366,12 +366,12 @@ func (v *view) encode(q Query) []byte {
 	b.Write(head[:len(head)-1])
 	b.WriteString(`,"ranks":[`)
 	if v.job.Version > q.Version && v.job.Missing == 0 && v.places != nil {
-		known := v.older[q.Version]
+		known, now := v.older[q.Version], v.older[v.sched.Version]
 		first := true
 		write := func(rank int) {
 			p := v.places[rank]
 			group := v.shown.Body.GroupOf(p.DP)
-			if known != nil && known != v.shown.Body && reflect.DeepEqual(known.Rank(p.DP, p.PP), v.shown.Body.Rank(p.DP, p.PP)) {
+			if known != nil && known.same(now, p) {
 				return
 			}
 			if !first {
