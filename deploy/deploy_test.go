@@ -319,6 +319,29 @@ func TestContainerfile(t *testing.T) {
 	}
 }
 
+// TestPackages: what goes into packages exists, and their scripts are scripts.
+func TestPackages(t *testing.T) {
+	config := read(t, "../.goreleaser.yaml")
+	sources := regexp.MustCompile(`src: ([^,]+), dst: /`).FindAllStringSubmatch(config, -1)
+	if len(sources) < 10 {
+		t.Errorf("%d files", len(sources))
+	}
+	for _, m := range sources {
+		if strings.HasPrefix(m[1], "dist-extra/") {
+			continue // package/extras.sh makes these
+		}
+		if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, script := range []string{"extras.sh", "postinstall.sh", "preremove.sh"} {
+		do(t, "sh", "-n", "package/"+script)
+		if !strings.Contains(config, "deploy/package/"+script) {
+			t.Errorf("%s is not used", script)
+		}
+	}
+}
+
 // TestFlags: units, manifests and images give the program flags that it has.
 func TestFlags(t *testing.T) {
 	perseus := filepath.Join(t.TempDir(), "perseus")
