@@ -34,6 +34,7 @@ type commands struct {
 	Compare    compareCommand    `cmd:"" help:"Set the plans of other methods beside ours; make the paper's tables."`
 	Report     reportCommand     `cmd:"" help:"Write a page for people: frontier, timelines, clocks, cost. Pictures and traces."`
 	Schedules  schedulesCommand  `cmd:"" help:"List the pipeline schedules, and show what each rank runs in which order."`
+	Demo       demoCommand       `cmd:"" help:"Show everything end to end on emulated GPUs, in half a minute: no GPU is needed."`
 	Serve      serveCommand      `cmd:"" help:"Run the control plane: profile jobs while they train, hand out clocks, answer stragglers."`
 	Token      tokenCommand      `cmd:"" help:"Make, list and revoke the tokens by which a server knows who asks."`
 	Jobs       jobsCommand       `cmd:"" help:"Look at jobs of a server and steer them: state, schedules, stragglers, wishes."`
@@ -41,6 +42,8 @@ type commands struct {
 	Doctor     doctorCommand     `cmd:"" help:"Say what this node and its GPUs can and cannot do, with the way out of each."`
 	Completion completionCommand `cmd:"" help:"Print the script by which a shell completes perseus on the Tab key."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
+
+	Man manCommand `cmd:"" hidden:""`
 
 	CPUProfile string `name:"cpuprofile" hidden:"" placeholder:"FILE" output:"" help:"Write a CPU profile."`
 }

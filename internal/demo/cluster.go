@@ -54,6 +54,7 @@ func newCluster(c Config) (*cluster, error) {
 	}
 	k.config = c
 	k.clock = emulated.NewClock(time.Now(), c.Speed)
+	k.clock.Naps(nap)
 	return k, k.build(c.Pipelines)
 }
 
@@ -70,7 +71,7 @@ func (k *cluster) build(pipelines int) error {
 				Idle: 55 * unit.Watt, Static: 65 * unit.Watt, Dynamic: 280 * unit.Watt,
 				Blocking: []emulated.ClockPower{{MHz: 1410, Power: k.config.Blocking}},
 				Limit:    gpu.PowerLimit{Requested: 500 * unit.Watt, Enforced: 500 * unit.Watt, Default: 500 * unit.Watt, Min: 100 * unit.Watt, Max: 500 * unit.Watt},
-				Latency:  k.config.Latency, CounterStep: 10 * time.Millisecond, Late: 100 * time.Millisecond, Seed: uint64(i), Now: k.clock.Now,
+				Latency:  k.config.Latency, CounterStep: k.config.CounterStep, Late: 100 * time.Millisecond, Seed: uint64(i), Now: k.clock.Now,
 			}
 			if k.config.Profile != nil {
 				clocks, err := training.Clocks(k.config.Profile, rank)
@@ -167,7 +168,7 @@ func (k *cluster) devices(pipeline int) (all []gpu.Device) {
 // straggler is the place of the GPU that gets hot, and the clock that is left to it.
 func (k *cluster) straggler() (pipeline, rank, mhz int) {
 	b := k.boards[0][0].Clocks()
-	return len(k.boards) - 1, len(k.order.Ranks) / 2, nearest(b, b[0]*78/100)
+	return len(k.boards) - 1, len(k.order.Ranks) / 2, nearest(b, b[0]*70/100)
 }
 
 func nearest(clocks []int, mhz int) int {

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"time"
 
 	"github.com/perseus-energy/perseus/internal/api"
@@ -24,7 +26,7 @@ import (
 // Server is the control plane.
 type Server interface {
 	Run(ctx context.Context) error
-	Handler() http.Handler
+	Handler() (http.Handler, error)
 	Close() error
 }
 
@@ -71,6 +73,8 @@ type Config struct {
 	Blocking unit.Power
 	// Latency is how long a switch of clocks takes, in the GPUs' time.
 	Latency time.Duration
+	// CounterStep is how often the energy counters move, in the GPUs' time.
+	CounterStep time.Duration
 	// Speed is by how much their time is faster than real; 0: so that an iteration takes a tenth of a second.
 	Speed float64
 	// Listen is the server's address, host and port.
@@ -128,13 +132,25 @@ type View interface {
 	Status(text string)
 }
 
-// Run shows the demo and returns what was found, once everything that it started has ended. With Keep it calls done,
-// where the result is whole but for Restored, and goes on until ctx ends. It fails where something cannot be started,
-// where a step takes too long, and with ctx's error where that ends before the result is there; it does not fail on a
-// result whose checks do not hold.
+// threads is how many of them the demo needs at least: server and agents compute, and what is due on the clock must not
+// wait for that.
+const threads = 6
+
+// Run shows the demo and returns what was found, once everything that it started has ended; done, which may be nil, is
+// called with the result as soon as it is known. With Keep it goes on between the two until ctx ends, and Restored is
+// only known then. It fails where something cannot be started, where a step takes too long, and with ctx's error where
+// that ends before the result is there; it does not fail on a result whose checks do not hold. While it runs the process
+// uses six threads at least.
 func Run(ctx context.Context, c Config, v View, done func(*Result)) (result *Result, err error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if done == nil {
+		done = func(*Result) {}
+	}
+	if before := runtime.GOMAXPROCS(0); before < threads {
+		runtime.GOMAXPROCS(threads)
+		defer runtime.GOMAXPROCS(before)
 	}
 	dir, err := os.MkdirTemp("", "perseus-demo-")
 	if err != nil {
@@ -150,17 +166,17 @@ func Run(ctx context.Context, c Config, v View, done func(*Result)) (result *Res
 	if err != nil {
 		return nil, err
 	}
-	s := &story{Config: c, View: v, cluster: cluster, world: w, begun: time.Now(), done: done}
-	result, err = s.tell(ctx)
-	err = errors.Join(err, w.stop())
-	if result == nil {
+	defer func() { err = errors.Join(err, w.stop()) }()
+	s := &story{Config: c, View: v, cluster: cluster, world: w, begun: time.Now()}
+	if result, err = s.tell(ctx, done); err != nil {
 		return nil, err
 	}
-	result.Restored = true
-	left := cluster.settings()
-	for i := range found {
-		result.Restored = result.Restored && left[i] == found[i]
-	}
+	w.leave()
+	w.endAgents()
+	result.Restored = slices.Equal(cluster.settings(), found)
 	result.Checks = append(result.Checks, Check{fmt.Sprintf("all %d GPUs have the clocks and limits that they had before", len(found)), result.Restored})
-	return result, err
+	if !c.Keep {
+		done(result)
+	}
+	return result, nil
 }

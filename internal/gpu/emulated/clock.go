@@ -14,6 +14,7 @@ import (
 // clock, whatever its speed. All methods are safe for concurrent use.
 type Clock struct {
 	speed float64
+	nap   func(time.Duration)
 
 	mu         sync.Mutex
 	real, here time.Time // the same instant
@@ -30,6 +31,13 @@ type Hold struct {
 func NewClock(start time.Time, speed float64) *Clock {
 	return &Clock{speed: speed, real: time.Now(), here: start}
 }
+
+// Naps has short waits, up to two milliseconds of real time, pass by calls of nap, which may return early: where timers
+// are coarser than the clock is fast. It must be called before the clock is used.
+func (c *Clock) Naps(nap func(time.Duration)) { c.nap = nap }
+
+// coarse is how late timers may be, and from where on naps take over.
+const coarse = 2 * time.Millisecond
 
 // Now returns what the clock shows. It never goes back.
 func (c *Clock) Now() time.Time {
@@ -93,25 +101,44 @@ func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	var mu sync.Mutex
 	var timer *time.Timer
 	over := false
-	fire := func() {
-		mu.Lock()
-		if over {
-			mu.Unlock()
-			return
+	var fire func()
+	wait := func(left time.Duration) { // with mu
+		switch {
+		case c.nap == nil:
+			timer = time.AfterFunc(left, fire)
+		case left > coarse:
+			timer = time.AfterFunc(left-coarse, fire)
+		default:
+			go fire()
 		}
-		if left := c.realUntil(at); left > 0 { // another hold made the clock late
-			timer.Reset(left)
+	}
+	fire = func() {
+		for {
+			left := c.realUntil(at)
+			mu.Lock()
+			if over {
+				mu.Unlock()
+				return
+			}
+			if left == 0 {
+				over = true
+				mu.Unlock()
+				defer h.Release()
+				f()
+				return
+			}
+			if c.nap == nil || left > coarse { // another hold made the clock late
+				wait(left)
+				mu.Unlock()
+				return
+			}
 			mu.Unlock()
-			return
+			c.nap(left)
 		}
-		over = true
-		mu.Unlock()
-		defer h.Release()
-		f()
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	timer = time.AfterFunc(c.realUntil(at), fire)
+	wait(c.realUntil(at))
 	return func() bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -119,7 +146,9 @@ func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 			return false
 		}
 		over = true
-		timer.Stop()
+		if timer != nil {
+			timer.Stop()
+		}
 		h.Release()
 		return true
 	}
@@ -163,6 +192,20 @@ func (c *Clock) Until(ctx context.Context, at time.Time, woken <-chan struct{}) 
 		left := c.realUntil(at)
 		if left == 0 {
 			return true
+		}
+		if c.nap != nil && left <= coarse {
+			select {
+			case <-woken:
+				return false
+			case <-ctx.Done():
+				return false
+			default:
+				c.nap(left)
+			}
+			continue
+		}
+		if c.nap != nil {
+			left -= coarse
 		}
 		timer := time.NewTimer(left)
 		select {

@@ -92,3 +92,25 @@ func TestTimer(t *testing.T) {
 		}
 	})
 }
+
+// TestNaps has short waits pass without timers.
+func TestNaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := emulated.NewClock(at(0), 10)
+		naps := 0
+		c.Naps(func(d time.Duration) { naps++; time.Sleep(d / 2) })
+		fired := make(chan time.Time, 1)
+		c.AfterFunc(100*ms, func() { fired <- c.Now() })
+		never := c.AfterFunc(100*ms, func() { fired <- time.Time{} })
+		if !never() {
+			t.Error("not stopped")
+		}
+		if got := <-fired; !got.Equal(at(100*ms)) || naps < 2 {
+			t.Error(got, naps)
+		}
+		naps = 0
+		if !c.Until(context.Background(), at(200*ms), nil) || c.Now().Before(at(200*ms)) || naps < 2 {
+			t.Error(c.Now(), naps)
+		}
+	})
+}
