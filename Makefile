@@ -3,6 +3,7 @@
 GO       ?= go
 FUZZTIME ?= 10m
 COUNT    ?= 6
+KILLS    ?= 200
 BENCH    ?= .
 PKG      ?= ./...
 NEW      ?= bench-new.txt
@@ -54,9 +55,17 @@ bench: ## Run benchmarks COUNT (6) times into NEW (bench-new.txt); OLD=file comp
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKG) > $(NEW) || { cat $(NEW); exit 1; }
 	$(TOOL) benchstat $(OLD) $(NEW)
 
+.PHONY: soak
+soak: ## Kill server and agent KILLS (200) times while jobs train, and check that nothing is lost
+	PERSEUS_KILLS=$(KILLS) $(GO) test -count 1 -timeout 60m -v -run 'Killed' ./internal/server ./internal/agent
+
+.PHONY: python-check
+python-check: ## Check, test and build the Python client
+	clients/python/check.sh
+
 .PHONY: clean
 clean: ## Remove what make built
-	rm -rf bin
+	rm -rf bin dist dist-extra
 
 .PHONY: fmt-check
 fmt-check:

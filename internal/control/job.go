@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/http"
 	"regexp"
 	"strconv"
 
@@ -70,7 +69,7 @@ type Job struct {
 	Detector *watch.Detector    `json:"-"`
 	// Last is the newest iteration that each rank reported: a report that comes again is passed over.
 	Last  []int64 `json:"-"`
-	Tried    Tried              `json:"tried"`
+	Tried Tried   `json:"tried"`
 
 	// Profile is the hash of the profile's CSV, BlockingPowerW what a GPU draws while it waits.
 	Profile        string  `json:"profile,omitempty"`
@@ -145,7 +144,7 @@ var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 // CheckID returns an error unless id can name a job.
 func CheckID(id string) error {
 	if !idPattern.MatchString(id) {
-		return refuse(http.StatusUnprocessableEntity, "job-id", "job id %s: expected up to 128 letters, digits, dots, dashes and underscores, the first a letter or digit", strconv.Quote(clip(id)))
+		return refuse(422, "job-id", "job id %s: expected up to 128 letters, digits, dots, dashes and underscores, the first a letter or digit", strconv.Quote(clip(id)))
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package control
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -33,7 +32,7 @@ func (j *Job) CheckRank(r api.Rank) error {
 		{"cp_rank", r.CP, s.CP},
 	} {
 		if d.value < 0 || d.value >= d.size {
-			return refuse(http.StatusUnprocessableEntity, "rank", "rank %d: %s %d is not in 0 … %d", r.Rank, d.name, d.value, d.size-1)
+			return refuse(422, "rank", "rank %d: %s %d is not in 0 … %d", r.Rank, d.name, d.value, d.size-1)
 		}
 	}
 	return nil
@@ -184,7 +183,7 @@ func (j *Job) Pause(reason string) error {
 	case api.Paused:
 		return nil
 	case api.Finished, api.Failed:
-		return refuse(http.StatusConflict, "job-state", "job %s is %s: it cannot be paused", j.ID, j.State)
+		return refuse(409, "job-state", "job %s is %s: it cannot be paused", j.ID, j.State)
 	}
 	before := j.State
 	if before == api.Stale {
@@ -199,7 +198,7 @@ func (j *Job) Pause(reason string) error {
 // Resume goes on where Pause stopped. Resuming a job that is not paused does nothing.
 func (j *Job) Resume() error {
 	if j.Ended() {
-		return refuse(http.StatusConflict, "job-state", "job %s is %s: it cannot be resumed", j.ID, j.State)
+		return refuse(409, "job-state", "job %s is %s: it cannot be resumed", j.ID, j.State)
 	}
 	if j.State != api.Paused {
 		return nil

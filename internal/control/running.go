@@ -3,7 +3,6 @@ package control
 import (
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
 
 	"github.com/perseus-energy/perseus/internal/api"
@@ -75,7 +74,7 @@ type Sum struct {
 // this job is refused with an *api.Error and changes nothing; one that came before changes nothing either.
 func (j *Job) Report(r *api.RankReport, at Place) error {
 	if j.Missing > 0 {
-		return refuse(http.StatusConflict, "ranks-missing", "job %s still waits for %d ranks to register", j.ID, j.Missing)
+		return refuse(409, "ranks-missing", "job %s still waits for %d ranks to register", j.ID, j.Missing)
 	}
 	if r.Version > j.Version {
 		return refuse(422, "version", "rank %d reports schedule version %d; the newest is %d", r.Rank, r.Version, j.Version)
@@ -276,10 +275,10 @@ func (j *Job) Advance() {
 // Measure starts a proof on the job itself. The job must be running by a plan.
 func (j *Job) Measure(r api.MeasureRequest) error {
 	if j.State != api.Running || j.Kind != KindPlan {
-		return refuse(http.StatusConflict, "job-state", "job %s is %s: only a job that runs by a plan can be measured", j.ID, j.State)
+		return refuse(409, "job-state", "job %s is %s: only a job that runs by a plan can be measured", j.ID, j.State)
 	}
 	if j.Measuring != nil {
-		return refuse(http.StatusConflict, "measuring", "job %s is being measured: %d of %d blocks are done", j.ID, j.Measured.BlocksDone, j.Measured.Blocks)
+		return refuse(409, "measuring", "job %s is being measured: %d of %d blocks are done", j.ID, j.Measured.BlocksDone, j.Measured.Blocks)
 	}
 	groups := (max(r.Blocks, 0) + 3) / 4
 	m := watch.NewMeasurement(groups, r.Iterations, -1)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
 	"strconv"
 
@@ -59,7 +58,7 @@ func (j *Job) SetStraggler(s api.Straggler, at Place, rank int) error {
 	case s.UntilIteration != 0 && s.UntilIteration <= s.AtIteration:
 		return refuse(422, "straggler", "until_iteration %d is not after at_iteration %d", s.UntilIteration, s.AtIteration)
 	case j.Ended():
-		return refuse(http.StatusConflict, "job-state", "job %s is %s", j.ID, j.State)
+		return refuse(409, "job-state", "job %s is %s", j.ID, j.State)
 	}
 	j.setStraggler(Straggler{Straggler: s, DP: at.DP, PP: at.PP})
 	if s.MaxFrequencyMHz > 0 {
@@ -125,7 +124,7 @@ func (j *Job) SetGoal(g api.Goal) error {
 	case g.TimeS < 0 || g.PowerW < 0:
 		return refuse(422, "goal", "time_s and power_w are not negative")
 	case j.Ended():
-		return refuse(http.StatusConflict, "job-state", "job %s is %s", j.ID, j.State)
+		return refuse(409, "job-state", "job %s is %s", j.ID, j.State)
 	}
 	if j.Goal == g {
 		return nil

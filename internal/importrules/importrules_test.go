@@ -70,11 +70,13 @@ var rules = []rule{
 	{"internal/api", core, nil},
 	{"internal/campaign", pure, nil},
 	{"internal/watch", pure, nil},
+	{"internal/token", pure, nil},
+	{"internal/control", pure, append(slices.Clone(solver), "plan", "internal/api", "internal/campaign", "internal/watch")},
 
 	// The edges import the core, never the reverse.
 	{"internal", edge, append(slices.Clone(library), "internal/excerpt", "internal/filekind", "internal/unpack",
-		"internal/api", "internal/campaign", "internal/watch")},
-	{"cmd", edge, append(slices.Clone(library), "internal")},
+		"internal/api", "internal/campaign", "internal/watch", "internal/token", "internal/control")},
+	{"cmd", edge, append(slices.Clone(library), "internal/control", "internal/token", "internal")},
 }
 
 var (

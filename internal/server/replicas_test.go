@@ -28,7 +28,9 @@ func (a *alternate) PutJob(ctx context.Context, id string, spec api.JobSpec) (ap
 	return a.next().PutJob(ctx, id, spec)
 }
 
-func (a *alternate) Job(ctx context.Context, id string) (api.Job, error) { return a.next().Job(ctx, id) }
+func (a *alternate) Job(ctx context.Context, id string) (api.Job, error) {
+	return a.next().Job(ctx, id)
+}
 
 func (a *alternate) RegisterRanks(ctx context.Context, id string, r api.RankRegistration) (api.RankRegistered, error) {
 	return a.next().RegisterRanks(ctx, id, r)

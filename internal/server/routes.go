@@ -79,7 +79,7 @@ func (s *Server) Handler() (http.Handler, error) {
 		fmt.Fprintln(w, "ready")
 	})
 	r.Method("GET", "/metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
-	z, err := zeus.New(zeus.Config{Service: zeusService{s}, Schedule: s.config.ZeusSchedule, Microbatches: s.config.ZeusMicrobatches, Log: s.log})
+	z, err := zeus.New(zeus.Config{Service: zeusService{s}, Schedule: s.config.ZeusSchedule, Microbatches: s.config.ZeusMicrobatches, Done: s.stopped.Done(), Log: s.log})
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,8 @@ func operation(method, path, id, summary string, bodyMax int64, errors ...int) h
 	return huma.Operation{
 		Method: method, Path: path, OperationID: id, Summary: summary, MaxBodyBytes: bodyMax,
 		RejectUnknownQueryParameters: true, Security: []map[string][]string{{"token": {}}, {}},
-		Errors: append(errors, 401, 403, 500, 503), BodyReadTimeout: 30 * time.Second,
+		Errors: append(errors, 400, 401, 403, 413, 415, 500, 503), BodyReadTimeout: 30 * time.Second,
+		Responses: map[string]*huma.Response{"431": {Description: "Headers of more than 32 KiB.", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: "string"}}}}},
 	}
 }
 
@@ -253,7 +254,7 @@ func (s *Server) register2(a huma.API) {
 	})
 	file := func(path, id, summary, kind string, get func(context.Context, string) ([]byte, error)) {
 		op := operation("GET", path, id, summary, 0, 404, 422)
-		op.Responses = map[string]*huma.Response{"200": {Description: summary, Content: map[string]*huma.MediaType{kind: {Schema: &huma.Schema{Type: "string", Format: "binary"}}}}}
+		op.Responses["200"] = &huma.Response{Description: summary, Content: map[string]*huma.MediaType{kind: {Schema: &huma.Schema{Type: "string", Format: "binary"}}}}
 		huma.Register(a, op, func(ctx context.Context, in *JobPath) (*bytesAnswer, error) {
 			data, err := get(ctx, in.Job)
 			if err != nil {
@@ -275,7 +276,7 @@ func (s *Server) register2(a huma.API) {
 		return &jobAnswer{job}, s.asProblem(ctx, err)
 	})
 	events := operation("GET", "/v1/jobs/{job}/events", "follow-events", "The job's history as it grows, as server-sent events", 0, 404, 422)
-	events.Responses = map[string]*huma.Response{"200": {Description: "Each event's data is an Event.", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: "string"}}}}}
+	events.Responses["200"] = &huma.Response{Description: "Each event's data is an Event.", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: "string"}}}}
 	huma.Register(a, events, func(ctx context.Context, in *struct {
 		JobPath
 		After int64  `query:"after" minimum:"0" doc:"Only events with a greater id."`

@@ -29,7 +29,9 @@ type Config struct {
 	// ZeusSchedule and ZeusMicrobatches are those of Zeus jobs that name none.
 	ZeusSchedule     string
 	ZeusMicrobatches int
-	Version          string
+	// LongestWait bounds how long a request for schedules may wait, whatever it asks for.
+	LongestWait time.Duration
+	Version     string
 	Logger           *slog.Logger
 	// Tracing wraps the HTTP handler, if not nil.
 	Tracing func(http.Handler) http.Handler
@@ -63,6 +65,9 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	}
 	if c.RankDeadline <= 0 {
 		c.RankDeadline = 10 * time.Minute
+	}
+	if c.LongestWait <= 0 {
+		c.LongestWait = 10 * time.Minute
 	}
 	if c.ZeusSchedule == "" {
 		c.ZeusSchedule = "1f1b"

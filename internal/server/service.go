@@ -291,7 +291,7 @@ func olderGeneration(id string, got, newest int) error {
 
 // Schedules returns what ranks are to do, as JSON of api.Schedules, and its version. It waits as the query says.
 func (s *Server) schedules(ctx context.Context, id string, q Query) (text []byte, version int64, generation int, err error) {
-	deadline := time.NewTimer(q.Wait)
+	deadline := time.NewTimer(min(q.Wait, s.config.LongestWait))
 	defer deadline.Stop()
 	s.metrics.longPolls.Inc()
 	defer s.metrics.longPolls.Dec()

@@ -57,7 +57,7 @@ type trainer struct {
 	t testing.TB
 	s service
 	// driven, if not nil, returns when the reports of the last iteration have been taken.
-	driven func()
+	driven     func()
 	id         string
 	spec       api.JobSpec
 	generation int
