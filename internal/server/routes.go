@@ -225,13 +225,11 @@ type bytesAnswer struct {
 
 func (s *Server) register2(a huma.API) {
 	schedules := operation("GET", "/v1/jobs/{job}/schedules", "get-schedules", "What ranks are to do; waits for a newer version if asked to", 0, 404, 409, 422)
-	schedules.Responses = map[string]*huma.Response{
-		"200": {
-			Description: "The ranks whose schedule differs from the version that was named.", Headers: map[string]*huma.Header{"ETag": {Schema: &huma.Schema{Type: "string"}}},
-			Content: map[string]*huma.MediaType{"application/json": {Schema: huma.SchemaFromType(a.OpenAPI().Components.Schemas, typeOf[api.Schedules]())}},
-		},
-		"304": {Description: "Nothing is newer than If-None-Match."},
+	schedules.Responses["200"] = &huma.Response{
+		Description: "The ranks whose schedule differs from the version that was named.", Headers: map[string]*huma.Header{"ETag": {Schema: &huma.Schema{Type: "string"}}},
+		Content: map[string]*huma.MediaType{"application/json": {Schema: huma.SchemaFromType(a.OpenAPI().Components.Schemas, typeOf[api.Schedules]())}},
 	}
+	schedules.Responses["304"] = &huma.Response{Description: "Nothing is newer than If-None-Match."}
 	huma.Register(a, schedules, func(ctx context.Context, in *struct {
 		JobPath
 		Ranks      []int  `query:"ranks" maxItems:"4096" doc:"Global ranks; none: all."`
