@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perseus-energy/perseus/internal/api"
 	"github.com/perseus-energy/perseus/internal/client"
 	"github.com/perseus-energy/perseus/internal/gpu"
 	"github.com/perseus-energy/perseus/internal/gpu/emulated"
@@ -40,16 +38,6 @@ type Agent interface {
 type Attachment interface {
 	training.Client
 	Close()
-}
-
-// API is the server as the demo calls it; *client.Client is one.
-type API interface {
-	PutJob(ctx context.Context, id string, spec api.JobSpec) (api.Job, error)
-	Job(ctx context.Context, id string) (api.Job, error)
-	Schedules(ctx context.Context, job string, q client.Query) (s api.Schedules, changed bool, err error)
-	Finish(ctx context.Context, job string) (api.Job, error)
-	Profile(ctx context.Context, job string, w io.Writer) error
-	Frontier(ctx context.Context, job string, w io.Writer) error
 }
 
 // AgentConfig is what the demo wants of an agent.
