@@ -240,3 +240,42 @@ func resident(b *testing.B, pid int) int64 {
 	}
 	return n * int64(os.Getpagesize())
 }
+
+// BenchmarkStraggler is one straggler's way through the server, from its word to the published schedules: for 8 × 96
+// on 128 ranks and on 1,024. Slowdowns differ each time, so every plan is made anew by the fast pass.
+func BenchmarkStraggler(b *testing.B) {
+	for _, dp := range []int{16, 128} {
+		b.Run(fmt.Sprint(8*dp, " ranks"), func(b *testing.B) {
+			const pp = 8
+			s, _ := start(b, file(b), nil)
+			tr := newTrainer(b, s, "job", api.JobSpec{PP: pp, DP: dp, Microbatches: 96, NoProfiling: true, BlockingPowerW: 70})
+			tr.register()
+			csv := []byte("stage,instruction,frequency,time,energy\n")
+			for stage := range pp {
+				for _, name := range []string{"forward", "backward"} {
+					for _, mhz := range testClocks {
+						t, j := tr.model(stage, name, mhz)
+						csv = fmt.Appendf(csv, "%d,%s,%d,%.9f,%.9f\n", stage, name, mhz, t, j)
+					}
+				}
+			}
+			if _, err := s.PutProfile(b.Context(), "job", csv, 70); err != nil {
+				b.Fatal(err)
+			}
+			for !running(tr.job()) {
+				tr.settleBackground()
+			}
+			for len(s.refine) > 0 { // what is made ahead of time is not what is measured
+				<-s.refine
+			}
+			n := 0
+			for b.Loop() {
+				n++
+				rank := 0
+				if _, err := s.AddStraggler(b.Context(), "job", api.Straggler{Rank: &rank, Slowdown: 1.05 + 0.0007*float64(n%600)}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -32,7 +32,7 @@ type Config struct {
 	// LongestWait bounds how long a request for schedules may wait, whatever it asks for.
 	LongestWait time.Duration
 	Version     string
-	Logger           *slog.Logger
+	Logger      *slog.Logger
 	// Tracing wraps the HTTP handler, if not nil.
 	Tracing func(http.Handler) http.Handler
 }
