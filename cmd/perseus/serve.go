@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -98,6 +99,8 @@ func (c *serveCommand) Run(w *world) (err error) {
 	if w.getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(server.MemoryLimit)
 	}
+	// Plans that are made ahead of time keep two threads busy: requests shall not wait for these.
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 2)
 	s, err := server.New(w.ctx, config)
 	if err != nil {
 		_ = l.Close()

@@ -18,11 +18,9 @@ import (
 
 // hub holds what this replica knows of each job: its newest schedule, encoded for delivery, and who waits for the next.
 type hub struct {
-	s      *Server
-	mu     sync.Mutex
-	jobs   map[string]*seen
-	began  time.Time
-	events chan struct{} // closed and made anew with each news
+	s    *Server
+	mu   sync.Mutex
+	jobs map[string]*seen
 }
 
 // seen is what the hub knows of a job. Its view is replaced, never changed.
@@ -60,7 +58,7 @@ func (e *edition) same(f *edition, p control.Place) bool {
 }
 
 func newHub(s *Server) *hub {
-	return &hub{s: s, jobs: map[string]*seen{}, began: time.Now(), events: make(chan struct{})}
+	return &hub{s: s, jobs: map[string]*seen{}}
 }
 
 func (h *hub) seen(id string) *seen {
@@ -81,16 +79,7 @@ func (h *hub) news(id string) {
 	e.stale = true
 	close(e.waiters)
 	e.waiters = make(chan struct{})
-	close(h.events)
-	h.events = make(chan struct{})
 	h.mu.Unlock()
-}
-
-// changed returns a channel that is closed with the next news of any job.
-func (h *hub) changed() <-chan struct{} {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.events
 }
 
 func (h *hub) moved(id string) {

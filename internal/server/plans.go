@@ -36,7 +36,6 @@ type planner struct {
 	once sync.Once
 	p    *plan.Planner
 	err  error
-	mu   sync.Mutex
 }
 
 func newPlans(blob func(context.Context, string) ([]byte, error)) *plans {
