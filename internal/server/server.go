@@ -51,6 +51,8 @@ type Server struct {
 	stop    context.CancelFunc
 	stopped context.Context
 	refine  chan control.Want
+	// waiters is how many requests wait for a schedule.
+	waiters atomic.Int64
 	// computed counts frontiers computed.
 	computed atomic.Int64
 }

@@ -293,8 +293,8 @@ func olderGeneration(id string, got, newest int) error {
 func (s *Server) schedules(ctx context.Context, id string, q Query) (text []byte, version int64, generation int, err error) {
 	deadline := time.NewTimer(min(q.Wait, s.config.LongestWait))
 	defer deadline.Stop()
-	s.metrics.longPolls.Inc()
-	defer s.metrics.longPolls.Dec()
+	s.metrics.longPolls.Set(float64(s.waiters.Add(1)))
+	defer func() { s.metrics.longPolls.Set(float64(s.waiters.Add(-1))) }()
 	for {
 		news := s.hub.waiting(id)
 		v, err := s.hub.get(ctx, id)
