@@ -163,7 +163,9 @@ func Run(ctx context.Context, c Config, v View, done func(*Result)) (result *Res
 	w.endAgents()
 	result.Restored = slices.Equal(cluster.settings(), found)
 	result.Checks = append(result.Checks, Check{fmt.Sprintf("all %d GPUs have the clocks and limits that they had before", len(found)), result.Restored})
-	if !c.Keep {
+	if c.Keep {
+		s.line("the agents have ended; clocks restored: %t", result.Restored)
+	} else {
 		done(result)
 	}
 	return result, nil
