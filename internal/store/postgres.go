@@ -174,7 +174,7 @@ func (e *postgresEngine) once(ctx context.Context, opt *sql.TxOptions, fn func(*
 		return nil, errors.Is(err, ErrUnavailable), fmt.Errorf("beginning a transaction: %w", contextOr(ctx, err))
 	}
 	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
-	t = &Tx{ctx: ctx, tx: tx, s: e.s, postgres: opt == nil}
+	t = &Tx{ctx: ctx, tx: tx, run: tx, s: e.s, postgres: opt == nil}
 	if err := fn(t); err != nil {
 		return nil, undone(err) || errors.Is(err, ErrUnavailable), err
 	}

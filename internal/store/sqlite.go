@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/pressly/goose/v3"
 	"github.com/riverqueue/river"
@@ -73,7 +74,7 @@ func (e *sqliteEngine) prepareFile() error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("database %q: there is no directory %q; make it first", e.path, filepath.Dir(e.path))
-	case errors.Is(err, fs.ErrPermission), err != nil && isReadOnlyFS(err):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("database %q cannot be written (%w); give this user write permission, or name another file", e.path, errors.Unwrap(err))
 	case err != nil:
 		return fmt.Errorf("opening the database: %w", err)
@@ -109,7 +110,7 @@ func (e *sqliteEngine) view(ctx context.Context, fn func(*Tx) error) error {
 		return fmt.Errorf("beginning to read: %w", contextOr(ctx, e.explain(err)))
 	}
 	defer tx.Rollback() //nolint:errcheck // nothing was written
-	return fn(&Tx{ctx: ctx, tx: tx, s: e.s})
+	return fn(&Tx{ctx: ctx, tx: tx, run: tx, s: e.s})
 }
 
 func (e *sqliteEngine) ready(ctx context.Context) error {

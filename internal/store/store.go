@@ -60,7 +60,7 @@ type engine interface {
 	update(ctx context.Context, fn func(*Tx) error) error
 	view(ctx context.Context, fn func(*Tx) error) error
 	ready(ctx context.Context) error
-	// doing names what failed; errors of the database come back as ErrUnavailable where trying again may help.
+	// explain returns an error of the database with the way out, as ErrUnavailable where trying again may help.
 	explain(err error) error
 	work(ctx context.Context, cfg *river.Config) error
 	close() error

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // A Rank is a process of a job in one generation; the store does not read its document.
@@ -12,13 +11,6 @@ type Rank struct {
 	Rank    int
 	Session string
 	Doc     []byte
-}
-
-// A Report is what a rank told of, until it is taken.
-type Report struct {
-	ID         int64
-	Generation int
-	Body       []byte
 }
 
 // PutRanks adds or replaces ranks of a generation; ErrNotFound if there is no such job. O(ranks) statements.
@@ -74,99 +66,5 @@ func (t *Tx) CountRanks(job string, generation int) (n int, err error) {
 // DeleteRanks deletes the ranks of all generations before the given one.
 func (t *Tx) DeleteRanks(job string, beforeGeneration int) error {
 	_, err := t.exec(fmt.Sprintf("deleting ranks of job %q", job), `DELETE FROM ranks WHERE job = $1 AND generation < $2`, job, beforeGeneration)
-	return err
-}
-
-// AddReport keeps a report until it is taken; ErrNotFound if there is no such job. It does not wait for those who have the job locked.
-func (t *Tx) AddReport(job string, generation int, body []byte) error {
-	n, err := t.exec(fmt.Sprintf("adding a report to job %q", job),
-		`INSERT INTO reports (job, generation, body) SELECT id, $2, $3 FROM jobs WHERE id = $1`, job, generation, data(body))
-	return jobFound(job, n, err)
-}
-
-// TakeReports returns at most limit reports of a job, oldest first, and deletes them. Lock the job first.
-func (t *Tx) TakeReports(job string, limit int) ([]Report, error) {
-	reports := []Report{}
-	err := t.rows(fmt.Sprintf("taking reports of job %q", job), func(rows *sql.Rows) error {
-		var r Report
-		err := rows.Scan(&r.ID, &r.Generation, &r.Body)
-		reports = append(reports, r)
-		return err
-	}, `DELETE FROM reports WHERE id IN (SELECT id FROM reports WHERE job = $1 ORDER BY id LIMIT $2) RETURNING id, generation, body`, job, limited(limit))
-	slices.SortFunc(reports, func(a, b Report) int { return int(a.ID - b.ID) })
-	return reports, err
-}
-
-// JobsWithReports returns at most limit ids of jobs that have reports, by id. O(jobs) lookups.
-func (t *Tx) JobsWithReports(limit int) ([]string, error) {
-	ids := []string{}
-	err := t.rows("looking for reports", func(rows *sql.Rows) error {
-		var id string
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	}, `SELECT id FROM jobs WHERE EXISTS (SELECT 1 FROM reports WHERE reports.job = jobs.id) ORDER BY id LIMIT $1`, limited(limit))
-	return ids, err
-}
-
-// A Schedule is one version of a job's clocks. Body is the hash of a blob.
-type Schedule struct {
-	Job                string
-	Version            int64
-	Generation         int
-	EffectiveIteration int64
-	Reason, Body       string
-	CreatedAt          time.Time
-}
-
-const scheduleColumns = `job, version, generation, effective_iteration, reason, body, created_at`
-
-// AddSchedule adds a version; ErrExists if the job has it, ErrNotFound if there is no such job.
-func (t *Tx) AddSchedule(s Schedule) error {
-	n, err := t.exec(fmt.Sprintf("adding schedule %d of job %q", s.Version, s.Job),
-		`INSERT INTO schedules (`+scheduleColumns+`) SELECT id, $2, $3, $4, $5, $6, $7 FROM jobs WHERE id = $1 ON CONFLICT DO NOTHING`,
-		s.Job, s.Version, s.Generation, s.EffectiveIteration, s.Reason, s.Body, nanos(s.CreatedAt))
-	if err != nil || n > 0 {
-		return err
-	}
-	if _, err := t.Job(s.Job); err != nil {
-		return err
-	}
-	return fmt.Errorf("schedule %d of job %q: %w", s.Version, s.Job, ErrExists)
-}
-
-// Schedules returns at most limit versions after that given, ascending.
-func (t *Tx) Schedules(job string, after int64, limit int) ([]Schedule, error) {
-	return t.schedules(job, `SELECT `+scheduleColumns+` FROM schedules WHERE job = $1 AND version > $2 ORDER BY version LIMIT $3`, job, after, limited(limit))
-}
-
-// LatestSchedule returns the highest version of a job, or ErrNotFound.
-func (t *Tx) LatestSchedule(job string) (Schedule, error) {
-	found, err := t.schedules(job, `SELECT `+scheduleColumns+` FROM schedules WHERE job = $1 ORDER BY version DESC LIMIT 1`, job)
-	if err != nil {
-		return Schedule{}, err
-	}
-	if len(found) == 0 {
-		return Schedule{}, fmt.Errorf("schedule of job %q: %w", job, ErrNotFound)
-	}
-	return found[0], nil
-}
-
-func (t *Tx) schedules(job, query string, args ...any) ([]Schedule, error) {
-	found := []Schedule{}
-	err := t.rows(fmt.Sprintf("reading schedules of job %q", job), func(r *sql.Rows) error {
-		var s Schedule
-		var created int64
-		err := r.Scan(&s.Job, &s.Version, &s.Generation, &s.EffectiveIteration, &s.Reason, &s.Body, &created)
-		s.CreatedAt = fromNanos(created)
-		found = append(found, s)
-		return err
-	}, query, args...)
-	return found, err
-}
-
-// DeleteSchedules deletes a job's versions before that given.
-func (t *Tx) DeleteSchedules(job string, before int64) error {
-	_, err := t.exec(fmt.Sprintf("deleting schedules of job %q", job), `DELETE FROM schedules WHERE job = $1 AND version < $2`, job, before)
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -128,16 +127,16 @@ func (e *sqliteEngine) transact(batch []*request) (err error) {
 	}()
 	prepared := &statements{tx: tx}
 	for _, r := range batch {
-		if err := prepared.run(ctx, "SAVEPOINT request"); err != nil {
+		if _, err := prepared.ExecContext(ctx, "SAVEPOINT request"); err != nil {
 			return err
 		}
 		e.runRequest(ctx, tx, prepared, r)
 		if r.err != nil || r.panicked != nil {
-			if err := prepared.run(ctx, "ROLLBACK TO request"); err != nil {
+			if _, err := prepared.ExecContext(ctx, "ROLLBACK TO request"); err != nil {
 				return errors.Join(r.err, err)
 			}
 		}
-		if err := prepared.run(ctx, "RELEASE request"); err != nil {
+		if _, err := prepared.ExecContext(ctx, "RELEASE request"); err != nil {
 			return err
 		}
 	}
@@ -148,7 +147,7 @@ func (e *sqliteEngine) runRequest(ctx context.Context, tx *sql.Tx, prepared *sta
 	defer func() {
 		r.panicked = recover()
 	}()
-	t := &Tx{ctx: ctx, tx: tx, s: e.s, prepared: prepared}
+	t := &Tx{ctx: ctx, tx: tx, run: prepared, s: e.s}
 	r.err = r.fn(t)
 	r.news = t.news
 }
@@ -174,21 +173,18 @@ func (p *statements) get(ctx context.Context, query string) (*sql.Stmt, error) {
 	return s, nil
 }
 
-func (p *statements) run(ctx context.Context, query string) error {
+func (p *statements) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	s, err := p.get(ctx, query)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = s.ExecContext(ctx)
-	return err
+	return s.ExecContext(ctx, args...)
 }
 
-func isReadOnlyFS(err error) bool { return errors.Is(err, syscall.EROFS) }
-
-// contextOr returns the reason for which ctx ended, if it did, else err.
-func contextOr(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
+func (p *statements) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	s, err := p.get(ctx, query)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return s.QueryContext(ctx, args...)
 }

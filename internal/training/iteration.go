@@ -14,7 +14,6 @@ type progress struct {
 	missing []int32 // ops that each op of each pipeline waits for
 	left    int     // ops that have not ended
 	done    []time.Time
-	told    map[*rank]bool // heard of this instant
 }
 
 // iteration runs one iteration, which begins now, while the clock is held.
@@ -22,7 +21,7 @@ func (l *Loop) iteration(ctx context.Context, begin time.Time) (it Iteration, er
 	it = Iteration{Number: l.iterations, Begin: begin}
 	it.Evaluation = l.c.Evaluation != nil && l.c.Evaluation(it.Number)
 	ops := l.graph.Ops
-	p := &progress{missing: make([]int32, ops*len(l.c.Boards)), left: ops * len(l.c.Boards), told: map[*rank]bool{}}
+	p := &progress{missing: make([]int32, ops*len(l.c.Boards)), left: ops * len(l.c.Boards)}
 	p.done = make([]time.Time, len(l.c.Boards))
 	for i := range p.missing {
 		for _, a := range l.graph.In(int32(i % ops)) {
@@ -38,14 +37,13 @@ func (l *Loop) iteration(ctx context.Context, begin time.Time) (it Iteration, er
 	for _, r := range l.ranks {
 		r.next = 0
 		l.join(r)
-		l.tell(p, r, step, begin)
+		l.tell(r, step, begin)
 	}
 	at := begin
 	for {
 		if err := l.start(p, at, it.Evaluation); err != nil {
 			return it, err
 		}
-		l.settle(p)
 		if p.left == 0 {
 			break
 		}
@@ -65,7 +63,7 @@ func (l *Loop) iteration(ctx context.Context, begin time.Time) (it Iteration, er
 		}
 	}
 	for i, r := range l.ranks {
-		l.tell(p, r, wire.Event{Kind: wire.StepEnd}, at)
+		l.tell(r, wire.Event{Kind: wire.StepEnd}, at)
 		if i%l.each == 0 {
 			it.PipelineEnergy = append(it.PipelineEnergy, unit.Energy128{})
 			it.Pipelines = append(it.Pipelines, unit.Time(p.done[i/l.each].Sub(begin)))
@@ -76,7 +74,6 @@ func (l *Loop) iteration(ctx context.Context, begin time.Time) (it Iteration, er
 		it.PipelineEnergy[i/l.each] = it.PipelineEnergy[i/l.each].Add(used)
 		it.Energy = it.Energy.Add(used)
 	}
-	l.settle(p)
 	it.Time = unit.Time(at.Sub(begin))
 	l.iterations++
 	return it, nil
@@ -101,7 +98,7 @@ func (l *Loop) start(p *progress, at time.Time, evaluation bool) error {
 				l.mu.Lock()
 				r.running, r.ends = true, ends
 				l.mu.Unlock()
-				l.tell(p, r, kind(o.event, wire.OpBegin), at)
+				l.tell(r, kind(o.event, wire.OpBegin), at)
 			}
 		}
 	}
@@ -116,7 +113,7 @@ func (l *Loop) end(p *progress, i int, at time.Time) {
 	r.running, r.ends = running, ends
 	l.mu.Unlock()
 	if !running {
-		l.tell(p, r, kind(r.ops[r.next].event, wire.OpEnd), at)
+		l.tell(r, kind(r.ops[r.next].event, wire.OpEnd), at)
 		l.finish(p, i, at)
 	}
 }
@@ -155,22 +152,11 @@ func (l *Loop) join(r *rank) {
 	}
 }
 
-func (l *Loop) tell(p *progress, r *rank, e wire.Event, at time.Time) {
+func (l *Loop) tell(r *rank, e wire.Event, at time.Time) {
 	if r.client == nil {
 		return
 	}
 	r.sequence++
 	e.Sequence, e.TimeNs = r.sequence, uint64(at.UnixNano())
-	p.told[r] = true
 	r.client.Event(e)
-}
-
-// settle waits for the clients that were told something at this instant.
-func (l *Loop) settle(p *progress) {
-	for r := range p.told {
-		if s, ok := r.client.(Settler); ok {
-			s.Settle()
-		}
-	}
-	clear(p.told)
 }

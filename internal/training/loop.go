@@ -49,10 +49,6 @@ type Iteration struct {
 // Client hears what a rank does. Times are Unix times of the clock, in ns. Event must not wait for the clock.
 type Client interface{ Event(wire.Event) }
 
-// Settler is a client that works on after Event has returned. Settle waits until it has done what there was to do; the
-// clock stands still meanwhile.
-type Settler interface{ Settle() }
-
 // Loop trains. Run must not be called by two at once; the other methods are safe for concurrent use.
 type Loop struct {
 	c            Config
