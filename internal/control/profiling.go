@@ -50,7 +50,10 @@ func (j *Job) startCampaign() {
 	}
 	j.campaignChanged = true
 	j.enter(api.Profiling, "")
-	j.step(true)
+	// Who never reports, as Zeus's client of today, stays at maximum clock.
+	if j.Kind != KindMax || j.Iteration >= 0 {
+		j.step(true)
+	}
 }
 
 // step publishes the campaign's next step if it differs from the present one, or ends the campaign.

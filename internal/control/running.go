@@ -251,7 +251,11 @@ func (j *Job) Advance() {
 	}
 	switch j.State {
 	case api.Profiling:
-		if j.Campaign != nil && j.Kind == KindTry && slices.Min(j.Heard) >= j.From {
+		switch {
+		case j.Campaign == nil:
+		case j.Kind == KindMax && slices.Min(j.Heard) >= 0:
+			j.step(true)
+		case j.Kind == KindTry && slices.Min(j.Heard) >= j.From:
 			j.step(false)
 		}
 	case api.Characterizing:
