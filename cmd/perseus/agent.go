@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os/user"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -16,18 +14,14 @@ import (
 	"github.com/perseus-energy/perseus/internal/agent"
 	"github.com/perseus-energy/perseus/internal/agent/follow"
 	"github.com/perseus-energy/perseus/internal/client"
-	"github.com/perseus-energy/perseus/internal/fileio"
 	"github.com/perseus-energy/perseus/internal/gpu"
-	"github.com/perseus-energy/perseus/internal/gpu/emulated"
 	"github.com/perseus-energy/perseus/internal/gpu/nvml"
 	"github.com/perseus-energy/perseus/internal/wire"
-	"github.com/perseus-energy/perseus/unit"
 )
 
 type agentCommand struct {
-	Server    string `env:"PERSEUS_SERVER" placeholder:"URL" help:"The control plane, as http://HOST:7787. Without one the agent steers nothing."`
-	TokenFile string `placeholder:"FILE" help:"File that holds the token for the server (scope rank)."`
-	CAFile    string `name:"ca-file" placeholder:"FILE" help:"Trust these authorities (PEM) instead of the system's."`
+	Server string `group:"The server:" env:"PERSEUS_SERVER" placeholder:"URL" help:"The control plane, as http://HOST:7787. Without one the agent steers nothing."`
+	serverFlags
 
 	Socket string `default:"/run/perseus/agent.sock" placeholder:"PATH" help:"Where training processes connect (${default})."`
 	Group  string `placeholder:"NAME" help:"Group whose members may connect, besides root."`
@@ -37,16 +31,13 @@ type agentCommand struct {
 	KillSwitch string `default:"/run/perseus/max-clock" placeholder:"FILE" help:"As long as this file is there, all clocks are at their highest (${default})."`
 	Switching  string `enum:"auto,fine,phase,step" default:"auto" help:"How often clocks may change: auto, fine (each op), phase, step (${default})."`
 
-	Emulated      int    `placeholder:"N" help:"Serve N emulated GPUs instead of those of this node."`
+	gpuFlags
 	EmulatedFiles string `hidden:"" placeholder:"DIR" help:"Keep what emulated GPUs are set to in files here."`
-	Library       string `placeholder:"FILE" help:"The NVIDIA management library, where the loader does not find libnvidia-ml.so.1."`
-	Metrics       string `placeholder:"HOST:PORT" help:"Serve Prometheus metrics there, at /metrics."`
+	Metrics       string `group:"What it tells:" placeholder:"HOST:PORT" help:"Serve Prometheus metrics there, at /metrics."`
 
 	Drain  string `placeholder:"GPU|all" help:"Tell the running agent to let go of a GPU, by id or index, and end."`
 	Resume string `placeholder:"GPU|all" help:"Tell the running agent to take a GPU again, and end."`
-
-	LogFormat string `enum:"text,json" default:"text" help:"Lines of the log: text or json (${default})."`
-	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"Least level that is logged: debug, info, warn, error (${default})."`
+	logFlags
 }
 
 // Help is the text of perseus agent --help.
@@ -62,11 +53,10 @@ Examples:
 
 // Validate checks the flags.
 func (c *agentCommand) Validate() error {
+	if err := c.gpuFlags.Validate(); err != nil {
+		return err
+	}
 	switch {
-	case c.Emulated < 0 || c.Emulated > mostEmulated:
-		return fmt.Errorf("--emulated %d: expected 1 to %d", c.Emulated, mostEmulated)
-	case c.Emulated > 0 && c.Library != "":
-		return errors.New("--emulated and --library exclude each other")
 	case c.Emulated == 0 && c.EmulatedFiles != "":
 		return errors.New("--emulated-files needs --emulated")
 	case c.Drain != "" && c.Resume != "":
@@ -153,19 +143,17 @@ func (c *agentCommand) config(w *world, log *slog.Logger) (agent.Config, error) 
 		}
 	}
 	if c.Server != "" {
-		token, err := c.token(w)
-		if err != nil {
-			return config, input(err)
-		}
 		// The agent tries again by itself, with all that has happened meanwhile.
-		up, err := client.New(client.Config{Server: c.Server, Token: token, CAFile: c.CAFile, Patience: -1, UserAgent: "perseus-agent"})
+		up, err := c.client(w, c.Server, client.Config{Patience: -1, UserAgent: "perseus-agent"})
 		if err != nil {
-			return config, input(fmt.Errorf("--server: %w", err))
+			return config, err
 		}
 		config.Uplink = up
 	}
 	if c.Emulated > 0 {
-		config.Open, err = c.emulate()
+		boards, err := c.emulate(agent.Monotonic.Now, c.EmulatedFiles)
+		// The boards outlive the handles.
+		config.Open = func() ([]gpu.Device, func() error, error) { return opened(boards), nil, nil }
 		return config, err
 	}
 	config.Open = func() ([]gpu.Device, func() error, error) {
@@ -174,36 +162,6 @@ func (c *agentCommand) config(w *world, log *slog.Logger) (agent.Config, error) 
 		}})
 	}
 	return config, nil
-}
-
-// emulate makes the boards, which outlive the handles that open gives.
-func (c *agentCommand) emulate() (agent.Open, error) {
-	var boards []*emulated.Board
-	for i := range c.Emulated {
-		limit := 400 * unit.Watt
-		file := ""
-		if c.EmulatedFiles != "" {
-			file = filepath.Join(c.EmulatedFiles, fmt.Sprintf("gpu%d.json", i))
-		}
-		b, err := emulated.New(emulated.Config{
-			Info:   gpu.Info{ID: fmt.Sprintf("emulated:%d", i), Name: "emulated GPU", Index: i},
-			MinMHz: 210, MaxMHz: 1410, StepMHz: 15, MemoryMHz: 1593,
-			Idle: 60 * unit.Watt, Static: 60 * unit.Watt, Dynamic: 270 * unit.Watt,
-			Limit:   gpu.PowerLimit{Requested: limit, Enforced: limit, Default: limit, Min: limit / 4, Max: limit},
-			Latency: 10 * time.Millisecond, CounterStep: 20 * time.Millisecond, Seed: uint64(i), Now: agent.Monotonic.Now, File: file,
-		})
-		if err != nil {
-			return nil, err
-		}
-		boards = append(boards, b)
-	}
-	return func() ([]gpu.Device, func() error, error) {
-		var devices []gpu.Device
-		for _, b := range boards {
-			devices = append(devices, b.Open())
-		}
-		return devices, nil, nil
-	}, nil
 }
 
 // restoreRange reads --restore; nil is a reset.
@@ -218,24 +176,4 @@ func restoreRange(s string) (*gpu.Range, error) {
 		return nil, fmt.Errorf("--restore %.40q: expected reset, or two clocks in MHz, the lower one first, as 900,1200", s)
 	}
 	return &gpu.Range{Min: min, Max: max}, nil
-}
-
-func (c *agentCommand) token(w *world) (string, error) {
-	if c.TokenFile == "" {
-		return strings.TrimSpace(w.getenv("PERSEUS_TOKEN")), nil
-	}
-	f, err := fileio.OpenText(c.TokenFile, w.stdin)
-	if err != nil {
-		return "", fmt.Errorf("--token-file: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
-	if err != nil {
-		return "", fmt.Errorf("--token-file %s: %w", c.TokenFile, err)
-	}
-	return strings.TrimSpace(string(text)), nil
-}
-
-func (c *agentCommand) logger(w *world) *slog.Logger {
-	return (&serveCommand{LogFormat: c.LogFormat, LogLevel: c.LogLevel}).logger(w)
 }

@@ -7,17 +7,13 @@ import (
 	"time"
 
 	"github.com/perseus-energy/perseus/internal/doctor"
-	"github.com/perseus-energy/perseus/internal/gpu"
-	"github.com/perseus-energy/perseus/internal/gpu/emulated"
 	"github.com/perseus-energy/perseus/internal/gpu/nvml"
-	"github.com/perseus-energy/perseus/unit"
 )
 
 type doctorCommand struct {
-	JSON             bool   `name:"json" help:"Write one JSON object."`
-	MeasureSwitching bool   `help:"Measure how long clocks take to change. Locks clocks for some seconds a GPU and takes that back; stop perseus agent first."`
-	Emulated         int    `placeholder:"N" help:"Look at N emulated GPUs instead of those of this node."`
-	Library          string `placeholder:"FILE" help:"The NVIDIA management library, where the loader does not find libnvidia-ml.so.1."`
+	JSON             bool `name:"json" help:"Write one JSON object."`
+	MeasureSwitching bool `help:"Measure how long clocks take to change. Locks clocks for some seconds a GPU and takes that back; stop perseus agent first."`
+	gpuFlags
 }
 
 // Help is the text of perseus doctor --help.
@@ -31,20 +27,6 @@ Examples:
     perseus doctor
     sudo perseus doctor --measure-switching --json
     perseus doctor --emulated 2`
-}
-
-// mostEmulated is how many GPUs are emulated at most.
-const mostEmulated = 64
-
-// Validate checks the flags.
-func (c *doctorCommand) Validate() error {
-	switch {
-	case c.Emulated < 0 || c.Emulated > mostEmulated:
-		return fmt.Errorf("--emulated %d: expected 1 to %d", c.Emulated, mostEmulated)
-	case c.Emulated > 0 && c.Library != "":
-		return errors.New("--emulated and --library exclude each other")
-	}
-	return nil
 }
 
 // grace is what an interrupt leaves to take a lock back.
@@ -78,8 +60,8 @@ func (c *doctorCommand) open(w *world) (doctor.Config, func() error, error) {
 	config := doctor.Config{MeasureSwitching: c.MeasureSwitching, Now: time.Now, Wait: wait, Skipped: map[int]error{}}
 	nothing := func() error { return nil }
 	if c.Emulated > 0 {
-		devices, err := emulatedGPUs(c.Emulated)
-		config.Devices = devices
+		boards, err := c.emulate(time.Now, "")
+		config.Devices = opened(boards)
 		return config, nothing, err
 	}
 	config.Privilege = doctor.SysAdmin
@@ -107,24 +89,4 @@ func wait(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// emulatedGPUs returns n GPUs much like an A100, in real time.
-func emulatedGPUs(n int) ([]gpu.Device, error) {
-	var devices []gpu.Device
-	for i := range n {
-		limit := 400 * unit.Watt
-		b, err := emulated.New(emulated.Config{
-			Info:   gpu.Info{ID: fmt.Sprintf("emulated:%d", i), Name: "emulated GPU", Index: i},
-			MinMHz: 210, MaxMHz: 1410, StepMHz: 15, MemoryMHz: 1593,
-			Idle: 60 * unit.Watt, Static: 60 * unit.Watt, Dynamic: 270 * unit.Watt,
-			Limit:   gpu.PowerLimit{Requested: limit, Enforced: limit, Default: limit, Min: limit / 4, Max: limit},
-			Latency: 10 * time.Millisecond, CounterStep: 20 * time.Millisecond, Seed: uint64(i), Now: time.Now,
-		})
-		if err != nil {
-			return nil, err
-		}
-		devices = append(devices, b.Open())
-	}
-	return devices, nil
 }

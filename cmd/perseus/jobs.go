@@ -1,17 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/perseus-energy/perseus/internal/client"
-	"github.com/perseus-energy/perseus/internal/fileio"
 )
 
 type jobsCommand struct {
@@ -28,12 +25,9 @@ type jobsCommand struct {
 	Export    jobsExportCommand    `cmd:"" help:"Write a job's frontier or profile to a file."`
 	Delete    jobsDeleteCommand    `cmd:"" help:"Remove a job and all that is known of it."`
 
-	Server    string        `group:"The server:" env:"PERSEUS_SERVER" default:"http://127.0.0.1:7787" placeholder:"URL" help:"Where perseus serve listens; http://127.0.0.1:7787 without it."`
-	TokenFile string        `group:"The server:" file:"" placeholder:"FILE" help:"A file with the token, instead of the variable PERSEUS_TOKEN."`
-	TLSCA     string        `name:"tls-ca" group:"The server:" file:"" placeholder:"FILE" help:"Certificates of the authorities to trust, instead of the system's."`
-	TLSCert   string        `name:"tls-cert" group:"The server:" file:"" placeholder:"FILE" help:"A client certificate, for servers that ask for one."`
-	TLSKey    string        `name:"tls-key" group:"The server:" file:"" placeholder:"FILE" help:"Its key."`
-	Patience  time.Duration `group:"The server:" default:"2s" placeholder:"2s" help:"For how long to try again where the server does not answer, or is busy."`
+	Server string `group:"The server:" env:"PERSEUS_SERVER" default:"http://127.0.0.1:7787" placeholder:"URL" help:"Where perseus serve listens; http://127.0.0.1:7787 without it."`
+	serverFlags
+	Patience time.Duration `group:"The server:" default:"2s" placeholder:"2s" help:"For how long to try again where the server does not answer, or is busy."`
 }
 
 // Help is the text of perseus jobs --help.
@@ -69,43 +63,7 @@ func (c *jobsCommand) connect(w *world) (*client.Client, error) {
 	if patience <= 0 {
 		patience = -1
 	}
-	return c.connectWith(w, client.Config{Patience: patience})
-}
-
-func (c *jobsCommand) connectWith(w *world, config client.Config) (*client.Client, error) {
-	token, err := c.token(w)
-	if err != nil {
-		return nil, input(err)
-	}
-	config.Server, config.Token, config.UserAgent = c.Server, token, "perseus/"+cmp.Or(version, "devel")
-	config.CAFile, config.CertFile, config.KeyFile = c.TLSCA, c.TLSCert, c.TLSKey
-	cl, err := client.New(config)
-	if err != nil {
-		return nil, input(fmt.Errorf("--server: %w", err))
-	}
-	return cl, nil
-}
-
-// token returns the token to send, "" for none.
-func (c *jobsCommand) token(w *world) (string, error) {
-	if c.TokenFile == "" {
-		return strings.TrimSpace(w.getenv("PERSEUS_TOKEN")), nil
-	}
-	f, err := fileio.OpenText(c.TokenFile, w.stdin)
-	if err != nil {
-		return "", fmt.Errorf("--token-file: %w", err)
-	}
-	defer f.Close()
-	const most = 64 << 10 // a token is shorter, and what is longer is another file
-	text, err := io.ReadAll(io.LimitReader(f, most))
-	if err != nil {
-		return "", fmt.Errorf("--token-file %s: %w", c.TokenFile, err)
-	}
-	token := strings.TrimSpace(string(text))
-	if token == "" {
-		return "", fmt.Errorf("--token-file %s: it is empty", c.TokenFile)
-	}
-	return token, nil
+	return c.client(w, c.Server, client.Config{Patience: patience})
 }
 
 // unknownJob is the code of a refusal for want of the job, and not of what is asked of it.

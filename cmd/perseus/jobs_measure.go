@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/perseus-energy/perseus/internal/api"
 	"github.com/perseus-energy/perseus/internal/client"
 	"github.com/perseus-energy/perseus/internal/client/jobtext"
 	"github.com/perseus-energy/perseus/report"
@@ -37,7 +38,7 @@ func (c *jobsMeasureCommand) Run(w *world, server *jobsCommand) error {
 		return err
 	}
 	defer cl.Close()
-	job, err := cl.Measure(w.ctx, c.Job, client.MeasureRequest{Blocks: c.Blocks, Iterations: c.Iterations})
+	job, err := cl.Measure(w.ctx, c.Job, api.MeasureRequest{Blocks: c.Blocks, Iterations: c.Iterations})
 	if err != nil {
 		return server.explain(err)
 	}
@@ -61,7 +62,7 @@ func (c *jobsMeasureCommand) Run(w *world, server *jobsCommand) error {
 }
 
 // await looks at the job until its measurement is done. A server that is away for a while is no error.
-func (c *jobsMeasureCommand) await(w *world, cl *client.Client, job client.Job) (client.Job, error) {
+func (c *jobsMeasureCommand) await(w *world, cl *client.Client, job api.Job) (api.Job, error) {
 	told := -1
 	for {
 		switch m := job.Measurement; {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/perseus-energy/perseus/internal/api"
 	"github.com/perseus-energy/perseus/internal/client"
 	"github.com/perseus-energy/perseus/internal/client/jobtext"
 )
@@ -55,19 +56,19 @@ func (c *jobsScheduleCommand) Run(w *world, server *jobsCommand) error {
 }
 
 // schedules asks for all ranks wanted, some at a time: the ops of thousands make too long an answer.
-func (c *jobsScheduleCommand) schedules(w *world, cl *client.Client) (client.Schedules, error) {
+func (c *jobsScheduleCommand) schedules(w *world, cl *client.Client) (api.Schedules, error) {
 	const (
 		together = 256
 		tries    = 5
 	)
 	job, err := cl.Job(w.ctx, c.Job)
 	if err != nil {
-		return client.Schedules{}, err
+		return api.Schedules{}, err
 	}
 	ranks := slices.Compact(slices.Sorted(slices.Values(c.Rank)))
 	for _, r := range ranks {
 		if r >= job.Spec.WorldSize {
-			return client.Schedules{}, input(fmt.Errorf("--rank %d: job %s has ranks 0 to %d", r, c.Job, job.Spec.WorldSize-1))
+			return api.Schedules{}, input(fmt.Errorf("--rank %d: job %s has ranks 0 to %d", r, c.Job, job.Spec.WorldSize-1))
 		}
 	}
 	if len(ranks) == 0 {
@@ -76,12 +77,12 @@ func (c *jobsScheduleCommand) schedules(w *world, cl *client.Client) (client.Sch
 		}
 	}
 	for range tries {
-		var all client.Schedules
+		var all api.Schedules
 		same := true
 		for part := range slices.Chunk(ranks, together) {
 			s, _, err := cl.Schedules(w.ctx, c.Job, client.Query{Ranks: part})
 			if err != nil {
-				return client.Schedules{}, err
+				return api.Schedules{}, err
 			}
 			if all.Ranks != nil && (s.Version != all.Version || s.Generation != all.Generation) {
 				same = false // there is a new one since the first part
@@ -94,5 +95,5 @@ func (c *jobsScheduleCommand) schedules(w *world, cl *client.Client) (client.Sch
 			return all, nil
 		}
 	}
-	return client.Schedules{}, errors.New("the schedule changes faster than it can be read; name fewer ranks with --rank")
+	return api.Schedules{}, errors.New("the schedule changes faster than it can be read; name fewer ranks with --rank")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/perseus-energy/perseus/internal/api"
 	"github.com/perseus-energy/perseus/internal/client"
 	"github.com/perseus-energy/perseus/internal/client/jobtext"
 	"github.com/perseus-energy/perseus/plan"
@@ -12,7 +13,7 @@ import (
 )
 
 // steer makes a call that is answered by the job, and prints how it is now.
-func (c *jobsCommand) steer(w *world, json bool, call func(context.Context, *client.Client) (client.Job, error)) error {
+func (c *jobsCommand) steer(w *world, json bool, call func(context.Context, *client.Client) (api.Job, error)) error {
 	cl, err := c.connect(w)
 	if err != nil {
 		return err
@@ -55,8 +56,8 @@ Examples:
     perseus jobs straggler gpt3 --rank 5 --clear`
 }
 
-func (c *jobsStragglerCommand) straggler() (client.Straggler, error) {
-	s := client.Straggler{Rank: c.Rank, GPU: c.GPU, AtIteration: c.AtIteration, UntilIteration: c.UntilIteration, Source: "operator"}
+func (c *jobsStragglerCommand) straggler() (api.Straggler, error) {
+	s := api.Straggler{Rank: c.Rank, GPU: c.GPU, AtIteration: c.AtIteration, UntilIteration: c.UntilIteration, Source: "operator"}
 	switch {
 	case c.Rank == nil && c.GPU == "":
 		return s, errors.New("say which GPU is slow: --rank or --gpu")
@@ -83,7 +84,7 @@ func (c *jobsStragglerCommand) Run(w *world, server *jobsCommand) error {
 	if err != nil {
 		return input(err)
 	}
-	return server.steer(w, c.JSON, func(ctx context.Context, cl *client.Client) (client.Job, error) {
+	return server.steer(w, c.JSON, func(ctx context.Context, cl *client.Client) (api.Job, error) {
 		return cl.AddStraggler(ctx, c.Job, s)
 	})
 }
@@ -110,26 +111,26 @@ Examples:
     perseus jobs goal gpt3 --fastest         # as it was at first`
 }
 
-func (c *jobsGoalCommand) goal() (client.Goal, error) {
+func (c *jobsGoalCommand) goal() (api.Goal, error) {
 	switch {
 	case c.Fastest:
-		return client.Goal{}, nil
+		return api.Goal{}, nil
 	case c.Time != nil && *c.Time <= 0:
-		return client.Goal{}, fmt.Errorf("--time %v: expected a time over 0s", *c.Time)
+		return api.Goal{}, fmt.Errorf("--time %v: expected a time over 0s", *c.Time)
 	case c.Time != nil:
-		return client.Goal{TimeS: c.Time.Seconds()}, nil
+		return api.Goal{TimeS: c.Time.Seconds()}, nil
 	case c.Slowdown != nil && *c.Slowdown < plan.One:
-		return client.Goal{}, fmt.Errorf("--slowdown %v: expected a factor of at least 1", *c.Slowdown)
+		return api.Goal{}, fmt.Errorf("--slowdown %v: expected a factor of at least 1", *c.Slowdown)
 	case c.Slowdown != nil:
-		return client.Goal{Slowdown: c.Slowdown.Float()}, nil
+		return api.Goal{Slowdown: c.Slowdown.Float()}, nil
 	case c.Power != nil && *c.Power <= 0:
-		return client.Goal{}, fmt.Errorf("--power %v: expected a power over 0W", *c.Power)
+		return api.Goal{}, fmt.Errorf("--power %v: expected a power over 0W", *c.Power)
 	case c.Power != nil:
-		return client.Goal{PowerW: c.Power.Watts()}, nil
+		return api.Goal{PowerW: c.Power.Watts()}, nil
 	case c.MinEnergy:
-		return client.Goal{LeastEnergy: true}, nil
+		return api.Goal{LeastEnergy: true}, nil
 	}
-	return client.Goal{}, errors.New("say what to plan for: one of --fastest, --time, --slowdown, --power, --min-energy")
+	return api.Goal{}, errors.New("say what to plan for: one of --fastest, --time, --slowdown, --power, --min-energy")
 }
 
 // Run sets the goal.
@@ -138,7 +139,7 @@ func (c *jobsGoalCommand) Run(w *world, server *jobsCommand) error {
 	if err != nil {
 		return input(err)
 	}
-	return server.steer(w, c.JSON, func(ctx context.Context, cl *client.Client) (client.Job, error) {
+	return server.steer(w, c.JSON, func(ctx context.Context, cl *client.Client) (api.Job, error) {
 		return cl.SetGoal(ctx, c.Job, g)
 	})
 }
@@ -159,7 +160,7 @@ Example:
 
 // Run pauses a job.
 func (c *jobsPauseCommand) Run(w *world, server *jobsCommand) error {
-	return server.steer(w, c.JSON, func(ctx context.Context, cl *client.Client) (client.Job, error) { return cl.Pause(ctx, c.Job) })
+	return server.steer(w, c.JSON, func(ctx context.Context, cl *client.Client) (api.Job, error) { return cl.Pause(ctx, c.Job) })
 }
 
 type jobsResumeCommand struct {
@@ -178,7 +179,7 @@ Example:
 
 // Run resumes a job.
 func (c *jobsResumeCommand) Run(w *world, server *jobsCommand) error {
-	return server.steer(w, c.JSON, func(ctx context.Context, cl *client.Client) (client.Job, error) { return cl.Resume(ctx, c.Job) })
+	return server.steer(w, c.JSON, func(ctx context.Context, cl *client.Client) (api.Job, error) { return cl.Resume(ctx, c.Job) })
 }
 
 type jobsFinishCommand struct {
@@ -197,7 +198,7 @@ Example:
 
 // Run finishes a job.
 func (c *jobsFinishCommand) Run(w *world, server *jobsCommand) error {
-	return server.steer(w, c.JSON, func(ctx context.Context, cl *client.Client) (client.Job, error) { return cl.Finish(ctx, c.Job) })
+	return server.steer(w, c.JSON, func(ctx context.Context, cl *client.Client) (api.Job, error) { return cl.Finish(ctx, c.Job) })
 }
 
 type jobsDeleteCommand struct {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/perseus-energy/perseus/internal/api"
 	"github.com/perseus-energy/perseus/internal/client"
 	"github.com/perseus-energy/perseus/internal/client/jobtext"
 )
@@ -48,7 +49,7 @@ func (c *jobsWatchCommand) Run(w *world, server *jobsCommand) error {
 		return server.explain(err)
 	}
 	told := false // of the outage
-	follow, err := server.connectWith(w, client.Config{OnRetry: func(err error, _ time.Duration) {
+	follow, err := server.client(w, server.Server, client.Config{OnRetry: func(err error, _ time.Duration) {
 		var out *client.Unreachable
 		var refused *client.Error
 		if told || errors.Is(err, client.ErrStreamEnded) || !errors.As(err, &out) && !errors.As(err, &refused) {
@@ -63,7 +64,7 @@ func (c *jobsWatchCommand) Run(w *world, server *jobsCommand) error {
 	defer follow.Close()
 
 	ctx, cancel := context.WithCancel(w.ctx)
-	events, failed := make(chan client.Event), make(chan error, 1)
+	events, failed := make(chan api.Event), make(chan error, 1)
 	go func() {
 		defer close(events)
 		for e, err := range follow.Events(ctx, c.Job, c.After) {
@@ -90,7 +91,7 @@ func (c *jobsWatchCommand) Run(w *world, server *jobsCommand) error {
 }
 
 // follow prints events until the job has ended and none came for a while.
-func (c *jobsWatchCommand) follow(w *world, server *jobsCommand, cl *client.Client, job *client.Job, events <-chan client.Event, failed <-chan error) error {
+func (c *jobsWatchCommand) follow(w *world, server *jobsCommand, cl *client.Client, job *api.Job, events <-chan api.Event, failed <-chan error) error {
 	look := time.NewTimer(c.until(job))
 	defer look.Stop()
 	for {
@@ -123,14 +124,14 @@ func (c *jobsWatchCommand) follow(w *world, server *jobsCommand, cl *client.Clie
 }
 
 // until returns how long to wait for an event before looking at the job, or leaving.
-func (c *jobsWatchCommand) until(job *client.Job) time.Duration {
+func (c *jobsWatchCommand) until(job *api.Job) time.Duration {
 	if jobtext.Ended(job) {
 		return c.Quiet
 	}
 	return c.Poll
 }
 
-func (c *jobsWatchCommand) print(w *world, e client.Event) error {
+func (c *jobsWatchCommand) print(w *world, e api.Event) error {
 	if c.JSON {
 		return json.NewEncoder(w.stdout).Encode(e)
 	}
@@ -148,7 +149,7 @@ func (c *jobsWatchCommand) stopped(server *jobsCommand, err error) error {
 }
 
 // refresh looks at the job again. A server that is away is no error: the events wait for it.
-func refresh(w *world, cl *client.Client, id string, job *client.Job) error {
+func refresh(w *world, cl *client.Client, id string, job *api.Job) error {
 	j, err := cl.Job(w.ctx, id)
 	var out *client.Unreachable
 	var refused *client.Error

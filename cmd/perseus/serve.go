@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
@@ -40,8 +39,7 @@ type serveCommand struct {
 	ZeusMicrobatches int           `group:"Jobs that leave it open:" default:"8" min:"1" placeholder:"M" help:"Microbatches of Zeus jobs that name none (${default})."`
 
 	OTLPEndpoint string `name:"otlp-endpoint" group:"What it tells:" placeholder:"URL" help:"Send OpenTelemetry traces there, as to http://localhost:4318."`
-	LogFormat    string `group:"What it tells:" enum:"text,json" default:"text" help:"Lines of the log: text or json (${default})."`
-	LogLevel     string `group:"What it tells:" enum:"debug,info,warn,error" default:"info" help:"Least level that is logged: debug, info, warn, error (${default})."`
+	logFlags
 }
 
 // Help is the text of perseus serve --help.
@@ -115,27 +113,19 @@ func (c *serveCommand) Run(w *world) (err error) {
 	return s.Serve(w.ctx, l, tlsConfig)
 }
 
-// database names a database without its password.
+// database names a database without its user and password, wherever the URL has them.
 func database(name string) string {
-	if store.IsPostgres(name) {
-		_, at, ok := strings.Cut(name, "@")
-		if ok {
-			return "postgres://…@" + at
-		}
+	if !store.IsPostgres(name) {
+		return name
 	}
-	return name
+	u, err := url.Parse(name)
+	if err != nil {
+		return "postgres://…"
+	}
+	return u.Scheme + "://" + u.Host + u.Path
 }
 
-func (c *serveCommand) logger(w *world) *slog.Logger {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(c.LogLevel)) // an enum
-	opt := &slog.HandlerOptions{Level: level}
-	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w.stderr, opt))
-	}
-	return slog.New(slog.NewTextHandler(w.stderr, opt))
-}
-
+// tracing returns what sends traces to an OpenTelemetry collector at a URL.
 func tracing(ctx context.Context, endpoint string) (*trace.TracerProvider, error) {
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint))
 	if err != nil {
