@@ -81,12 +81,14 @@ type Job struct {
 	Frontiers int           `json:"frontiers,omitempty"`
 
 	// Due says that Deploy is to be called.
-	Due        bool             `json:"due,omitempty"`
-	Goal       api.Goal         `json:"goal"`
-	Stragglers []Straggler      `json:"stragglers,omitempty"`
-	Plan       *api.Plan        `json:"plan,omitempty"`
-	Guardrail  *watch.Guardrail `json:"guardrail,omitempty"`
-	Expected   []Expected       `json:"expected,omitempty"`
+	Due        bool        `json:"due,omitempty"`
+	Goal       api.Goal    `json:"goal"`
+	Stragglers []Straggler `json:"stragglers,omitempty"`
+	Plan       *api.Plan   `json:"plan,omitempty"`
+	// Recent holds the newest iteration times by the plan in force, in s.
+	Recent    []float64        `json:"recent,omitempty"`
+	Guardrail *watch.Guardrail `json:"guardrail,omitempty"`
+	Expected  []Expected       `json:"expected,omitempty"`
 	// PlanVersion is the newest version of kind plan; Active what it answers.
 	PlanVersion int64  `json:"plan_version,omitempty"`
 	Active      string `json:"active,omitempty"`
@@ -99,6 +101,8 @@ type Job struct {
 	campaignChanged, detectorChanged, lastChanged bool
 
 	effects []Effect
+	// places is where each rank is, if the caller has told.
+	places []Place
 	// ahead is how many iterations beyond Iteration the ranks may have come.
 	ahead int64
 }
@@ -272,6 +276,9 @@ func (j *Job) ReportEvery() int {
 
 // Ahead tells how many iterations beyond the newest reported one the ranks may have come by now.
 func (j *Job) Ahead(n int64) { j.ahead = max(0, n) }
+
+// At tells where each rank is, before reports are given.
+func (j *Job) At(places []Place) { j.places = places }
 
 // first returns the first iteration that a schedule published now may hold for: beyond what ranks have begun, one
 // more for it to reach them, and beyond the first iterations of all before.

@@ -136,6 +136,9 @@ func (j *Job) watched(r *api.RankReport, at Place) {
 			e.Energies[at.DP] = keep(e.Energies[at.DP], campaign.Median(op.EnergyJ)/e.EnergyJ, driftWindow)
 		}
 	}
+	if at.Lead && at.DP == 0 && at.PP == 0 && r.Unplanned == 0 && r.TimeS > 0 {
+		j.Recent = keep(j.Recent, r.TimeS, 3)
+	}
 	if expected > 0 {
 		if j.Detector == nil {
 			j.Detector = watch.New(watch.Config{})
@@ -146,10 +149,44 @@ func (j *Job) watched(r *api.RankReport, at Place) {
 		}
 	}
 	if at.Lead && at.DP == 0 && at.PP == 0 && j.Guardrail != nil && r.Unplanned == 0 {
-		if v := j.Guardrail.Observe(max(1, r.Iterations), r.TimeS); v.Tripped {
+		if v := j.Guardrail.Observe(max(1, r.Iterations), r.TimeS); v.Tripped && !j.heldUp() {
 			j.trip(v.Reason)
 		}
 	}
+}
+
+// heldUp takes slow ranks that the detector is not sure of yet for stragglers, where some pipelines have none: then it is
+// they that make iterations longer than planned, and not the plan. It says whether it found one that was not known.
+func (j *Job) heldUp() bool {
+	if j.Detector == nil || len(j.Base) < enough || len(j.places) < j.Spec.WorldSize {
+		return false
+	}
+	slow, pipelines := map[int]float64{}, map[int]bool{}
+	for rank, seen := range j.Detector.Ranks {
+		if m := campaign.Median(seen.Ratios); len(seen.Ratios) > 0 && m > j.Detector.Config.Enter {
+			slow[rank] = m
+			pipelines[j.places[rank].DP] = true
+		}
+	}
+	if len(slow) == 0 || len(pipelines) >= j.Spec.DP {
+		return false
+	}
+	fresh := false
+	for _, rank := range sortedKeys(slow) {
+		known := slices.ContainsFunc(j.Stragglers, func(s Straggler) bool { return *s.Rank == rank && s.ObservedS > 0 })
+		if known {
+			continue
+		}
+		fresh = true
+		c := watch.Change{Rank: rank, Slowdown: math.Ceil(slow[rank]*100) / 100}
+		j.Detector.Ranks[rank].Episode = &watch.Episode{Slowdown: c.Slowdown, Hold: j.Detector.Config.Hold}
+		j.detectorChanged = true
+		j.detected(c, j.places[rank])
+	}
+	if fresh {
+		j.Guardrail.Reset(j.Guardrail.Planned)
+	}
+	return fresh
 }
 
 func (j *Job) trip(reason string) {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/perseus-energy/perseus/internal/api"
+	"github.com/perseus-energy/perseus/internal/campaign"
 	"github.com/perseus-energy/perseus/internal/watch"
 	"github.com/perseus-energy/perseus/plan"
 	"github.com/perseus-energy/perseus/round"
@@ -25,6 +26,8 @@ type Straggler struct {
 	// Frontier is that of its pipeline under its clock ceiling, LeastTimeS its least time; empty until it is there.
 	Frontier   string  `json:"frontier,omitempty"`
 	LeastTimeS float64 `json:"least_time_s,omitempty"`
+	// ObservedS is what the pipelines took in an iteration when the server saw the straggler, in s; 0 if unknown.
+	ObservedS float64 `json:"observed_s,omitempty"`
 }
 
 // Want is a plan that a schedule needs.
@@ -95,7 +98,20 @@ func (j *Job) setStraggler(s Straggler) {
 
 func (j *Job) detected(c watch.Change, at Place) {
 	rank := c.Rank
-	j.setStraggler(Straggler{Straggler: api.Straggler{Rank: &rank, Slowdown: c.Slowdown, Source: detected}, DP: at.DP, PP: at.PP})
+	before, observed := 1.0, 0.0
+	for _, s := range j.Stragglers {
+		if *s.Rank == rank && s.Source == detected {
+			before, observed = s.Slowdown, s.ObservedS
+		}
+	}
+	// All ranks wait for the slowest, so the iteration tells its time, as long as no other plan made for it is in force.
+	switch took := campaign.Median(j.Recent) - j.besides(); {
+	case c.Slowdown < before:
+		observed = 0
+	case len(j.Recent) == 3 && len(j.Base) >= enough && took > observed:
+		observed = took
+	}
+	j.setStraggler(Straggler{Straggler: api.Straggler{Rank: &rank, Slowdown: c.Slowdown, Source: detected}, DP: at.DP, PP: at.PP, ObservedS: observed})
 }
 
 // CappedReady tells that the frontier of a pipeline under a clock ceiling is there.
@@ -164,7 +180,7 @@ func (j *Job) active() []Straggler {
 func (j *Job) answer() string {
 	text := fmt.Sprint(j.Frontier, j.Goal)
 	for _, s := range j.active() {
-		text += fmt.Sprint("/", *s.Rank, s.Slowdown, s.MaxFrequencyMHz, s.Frontier)
+		text += fmt.Sprint("/", *s.Rank, s.Slowdown, s.MaxFrequencyMHz, s.Frontier, s.ObservedS)
 	}
 	return text
 }
@@ -207,6 +223,8 @@ func (j *Job) Deploy(plans Plans) (missing *Want) {
 			t = s.LeastTimeS
 		case s.Source == detected:
 			t = j.slowedTime(f, s.PP, s.Slowdown)
+			// A ceiling slows fast ops more than others: the mean of their ratios says too little then.
+			t = max(t, min(s.ObservedS, 1.5*t))
 		}
 		if own[s.DP] == nil {
 			own[s.DP] = f
@@ -266,7 +284,7 @@ func (j *Job) deploy(others *plan.Plan, own map[int]*plan.Plan, why string, slow
 		SavingPercent: 100 * others.Saving.Float(), Reason: why, Feasible: others.Feasible, Note: others.Note,
 	}
 	active := j.answer()
-	j.Due = false
+	j.Due, j.Recent = false, nil
 	j.publish(KindPlan, j.first(), body, why)
 	j.PlanVersion, j.Active = j.Version, active
 	planned := wait + j.besides()
@@ -288,7 +306,7 @@ func (j *Job) expect(p *plan.Plan) {
 	}
 }
 
-func sortedKeys(m map[int]*plan.Plan) []int {
+func sortedKeys[V any](m map[int]V) []int {
 	var keys []int
 	for k := range m {
 		keys = append(keys, k)

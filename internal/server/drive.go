@@ -59,6 +59,7 @@ func (s *Server) take(tx *store.Tx, j *control.Job, reports []store.Report) erro
 	if err != nil {
 		return err
 	}
+	j.At(places)
 	before := j.Iteration
 	for _, r := range reports {
 		var body api.Reports

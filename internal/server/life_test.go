@@ -70,3 +70,30 @@ func TestLife(t *testing.T) {
 		t.Log(e.ID, e.Kind, e.Text)
 	}
 }
+
+// TestStragglerBeforeGuardrail has a GPU become so slow that iterations leave the plan before the detector is sure: it
+// is answered as a straggler, and the job is not paused.
+func TestStragglerBeforeGuardrail(t *testing.T) {
+	s, _ := start(t, file(t), nil)
+	tr := newTrainer(t, s, "job", api.JobSpec{PP: 4, DP: 4, Microbatches: 6, ReportEvery: 10})
+	tr.register()
+	tr.until(300, running)
+	for range 40 {
+		tr.run()
+	}
+	before := tr.job()
+	tr.slow[0] = 1.3
+	for range 120 {
+		tr.run()
+		if j := tr.job(); j.State != api.Running {
+			t.Fatalf("iteration %d: %s (%s)", tr.iteration, j.State, j.Reason)
+		}
+	}
+	j := tr.job()
+	if len(j.Stragglers) != 1 || j.Plan.TimeS <= before.Plan.TimeS*1.05 {
+		t.Errorf("stragglers %+v, plan %+v", j.Stragglers, j.Plan)
+	}
+	if took := tr.run(); j.Plan.WaitTimeS+tr.overhead > took*1.001 {
+		t.Errorf("planned for %g s, an iteration takes %g s", j.Plan.WaitTimeS+tr.overhead, took)
+	}
+}

@@ -156,7 +156,18 @@ func (s *Server) refineWants(ctx context.Context) error {
 			return nil
 		case w := <-s.refine:
 			began := time.Now()
-			better, err := s.plans.better(ctx, w)
+			var better bool
+			var err error
+			finished := make(chan struct{})
+			go func() { // planning cannot be interrupted: at the end it is left behind
+				defer close(finished)
+				better, err = s.plans.better(ctx, w)
+			}()
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-finished:
+			}
 			if err != nil && ctx.Err() == nil {
 				s.log.Warn("refining a plan failed", "error", err)
 			}
