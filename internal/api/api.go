@@ -8,6 +8,9 @@ package api
 
 import "time"
 
+// JobIDPattern is the regular expression that the id of a job matches.
+const JobIDPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`
+
 // State is where a job is in its life.
 type State string
 

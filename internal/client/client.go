@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perseus-energy/perseus/internal/api"
 	"github.com/perseus-energy/perseus/internal/excerpt"
 )
 
@@ -141,7 +142,7 @@ func checkToken(token string) error {
 	return nil
 }
 
-var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+var idPattern = regexp.MustCompile(api.JobIDPattern)
 
 // CheckJob returns an error where id cannot be the id of a job. All calls check it.
 func CheckJob(id string) error {

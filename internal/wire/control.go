@@ -96,10 +96,10 @@ type Drained struct {
 	Drained []string `json:"drained"`
 }
 
-// JobPattern is what a job's id looks like.
-var JobPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
-
-var instructionPattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
+var (
+	jobPattern         = regexp.MustCompile(api.JobIDPattern)
+	instructionPattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
+)
 
 // Encode returns a control message as a packet. It fails on one that is too large.
 func Encode(message any) ([]byte, error) {
@@ -200,7 +200,7 @@ func (h *Hello) Check() error {
 	if h.Hello != Version {
 		return &Refusal{fmt.Sprintf("hello %d: this agent speaks version %d; install the client that belongs to it", h.Hello, Version), Denied}
 	}
-	if !JobPattern.MatchString(h.Job) {
+	if !jobPattern.MatchString(h.Job) {
 		return invalid("job %.40q: expected letters, digits, '.', '_' and '-', up to 128, the first a letter or digit", h.Job)
 	}
 	if s := h.Spec; s.PP < 1 || s.WorldSize < 1 || s.Microbatches < 1 || s.PP > 4096 || s.WorldSize > 65536 ||

@@ -1,5 +1,6 @@
 // Package wire holds the packets between a training process and the node agent: reading and writing them, and nothing
-// else. A packet is one message of a SOCK_SEQPACKET socket.
+// else. A packet is one message of a SOCK_SEQPACKET socket. It comes after internal/api and before the agent, package
+// training and the demo; clients/python writes the same packets.
 //
 // Control messages are JSON objects, see [ParseControl]. Events are 24 bytes each, little-endian, any number of them in
 // a packet:

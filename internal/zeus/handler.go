@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/perseus-energy/perseus/internal/api"
+	"github.com/perseus-energy/perseus/internal/excerpt"
 )
 
 // Query says which schedules are asked for: those of Ranks in Generation (0: the newest) that are newer than Version,
@@ -150,13 +151,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeError(w, &api.Error{Status: http.StatusNotFound, Detail: "no such route; Zeus's are /register_job, /register_rank/{job_id}, /schedule/{job_id} and /result/{job_id}"})
 }
 
-var jobID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+var jobID = regexp.MustCompile(api.JobIDPattern)
 
 func unknownJob(id string) error {
-	if len(id) > 128 {
-		id = id[:128] + "…"
-	}
-	return &api.Error{Status: http.StatusNotFound, Code: "unknown-job", Detail: fmt.Sprintf("job %q is not known: register it with POST /register_job", id)}
+	return &api.Error{Status: http.StatusNotFound, Code: "unknown-job", Detail: fmt.Sprintf("job %s is not known: register it with POST /register_job", excerpt.Quoted(id, 128))}
 }
 
 // fail answers with an error. What is not meant for the client is logged, and said to be internal.
