@@ -100,8 +100,6 @@ func (w *world) spec() api.JobSpec {
 	return api.JobSpec{
 		Name: "perseus demo", PP: c.Stages, DP: c.Pipelines, TP: 1, CP: 1, EP: 1, WorldSize: c.Stages * c.Pipelines,
 		Schedule: "1f1b", Microbatches: c.Microbatches, Chunks: 1, GPU: model, ReportEvery: 1, ProfilingBudget: 0.5,
-		// The hot GPU makes all iterations longer than planned before it is answered: that is not the plan's fault.
-		GuardrailPercent: 25,
 	}
 }
 
