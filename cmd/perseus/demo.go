@@ -2,17 +2,13 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
-	"github.com/perseus-energy/perseus/internal/agent"
 	"github.com/perseus-energy/perseus/internal/demo"
-	"github.com/perseus-energy/perseus/internal/server"
-	"github.com/perseus-energy/perseus/internal/wire"
 	"github.com/perseus-energy/perseus/profile"
 	"github.com/perseus-energy/perseus/unit"
 )
@@ -52,9 +48,8 @@ func (demoCommand) grace() time.Duration { return 20 * time.Second }
 // Run shows the demo with package demo.
 func (c *demoCommand) Run(w *world) error {
 	config := demo.Config{
-		NewServer: newDemoServer, NewAgent: newDemoAgent,
 		Stages: cmp.Or(c.Stages, 8), Pipelines: c.Pipelines, Microbatches: c.Microbatches, Blocking: c.BlockingPower,
-		Latency: c.SwitchLatency, CounterStep: c.CounterStep, Speed: c.Speed, Listen: c.Listen, Keep: c.Keep, Limit: c.Limit,
+		Latency: c.SwitchLatency, CounterStep: c.CounterStep, Speed: c.Speed, Listen: c.Listen, Keep: c.Keep, Limit: c.Limit, Version: version,
 	}
 	if c.Speed < 0 || c.SwitchLatency < 0 || c.CounterStep < 0 {
 		return input(errors.New("--speed, --switch-latency and --counter-step must not be negative"))
@@ -115,30 +110,3 @@ func (c *demoCommand) measured(w *world) (*profile.Profile, error) {
 	}
 	return p, nil
 }
-
-func newDemoServer(ctx context.Context, database string, log *slog.Logger) (demo.Server, error) {
-	return server.New(ctx, server.Config{Database: database, Logger: log.With("part", "server"), Version: version})
-}
-
-func newDemoAgent(c demo.AgentConfig) (demo.Agent, error) {
-	a, err := agent.New(agent.Config{
-		Devices: c.Devices, Uplink: c.Server, Clock: c.Clock, Latency: c.Latency, Logger: c.Logger.With("part", "agent"),
-	})
-	return demoAgent{a}, err
-}
-
-// demoAgent is an agent as the demo uses it.
-type demoAgent struct{ *agent.Agent }
-
-func (a demoAgent) Attach(ctx context.Context, hello wire.Hello) (demo.Attachment, error) {
-	s, err := a.Agent.Attach(ctx, hello)
-	if err != nil {
-		return nil, err
-	}
-	return attachment{s}, nil
-}
-
-type attachment struct{ s *agent.Session }
-
-func (a attachment) Event(e wire.Event) { a.s.Send(e) }
-func (a attachment) Close()             { a.s.Close() }

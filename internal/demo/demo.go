@@ -5,54 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
 
-	"github.com/perseus-energy/perseus/internal/client"
-	"github.com/perseus-energy/perseus/internal/gpu"
-	"github.com/perseus-energy/perseus/internal/gpu/emulated"
-	"github.com/perseus-energy/perseus/internal/training"
-	"github.com/perseus-energy/perseus/internal/wire"
 	"github.com/perseus-energy/perseus/profile"
 	"github.com/perseus-energy/perseus/unit"
 )
 
-// Server is the control plane.
-type Server interface {
-	Run(ctx context.Context) error
-	Handler() (http.Handler, error)
-	Close() error
-}
-
-// Agent is a node agent; Attach waits for Run.
-type Agent interface {
-	Run(ctx context.Context) error
-	Attach(ctx context.Context, hello wire.Hello) (Attachment, error)
-}
-
-// Attachment is a training process's connection. Close returns when its GPU is as it was before.
-type Attachment interface {
-	training.Client
-	Close()
-}
-
-// AgentConfig is what the demo wants of an agent.
-type AgentConfig struct {
-	Devices []gpu.Device
-	Server  *client.Client
-	Clock   *emulated.Clock
-	Latency time.Duration
-	Logger  *slog.Logger
-}
-
 // Config says what to show.
 type Config struct {
-	NewServer func(ctx context.Context, database string, log *slog.Logger) (Server, error)
-	NewAgent  func(AgentConfig) (Agent, error)
 	// Stages, Pipelines and Microbatches are the size of the job; each stage of each pipeline has a GPU.
 	Stages, Pipelines, Microbatches int
 	// Profile, if not nil, has what ops take on the GPUs, instead of a formula, and as many stages as Stages.
@@ -70,8 +34,10 @@ type Config struct {
 	// Keep has it run on after the summary, until ctx ends.
 	Keep bool
 	// Limit is the real time in which the summary must be there.
-	Limit  time.Duration
-	Logger *slog.Logger
+	Limit time.Duration
+	// Version is what the server calls itself.
+	Version string
+	Logger  *slog.Logger // nil: nothing is logged
 }
 
 // jobID is the job's id on the server.

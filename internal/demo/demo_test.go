@@ -3,7 +3,6 @@ package demo_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -11,35 +10,14 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/perseus-energy/perseus/internal/agent"
 	"github.com/perseus-energy/perseus/internal/demo"
-	"github.com/perseus-energy/perseus/internal/server"
-	"github.com/perseus-energy/perseus/internal/wire"
 	"github.com/perseus-energy/perseus/profile"
 	"github.com/perseus-energy/perseus/unit"
 )
 
-type node struct{ *agent.Agent }
-
-func (n node) Attach(ctx context.Context, hello wire.Hello) (demo.Attachment, error) {
-	s, err := n.Agent.Attach(ctx, hello)
-	return session{s}, err
-}
-
-type session struct{ *agent.Session }
-
-func (s session) Event(e wire.Event) { s.Send(e) }
-
 // small returns a demo that takes seconds.
 func small() demo.Config {
 	return demo.Config{
-		NewServer: func(ctx context.Context, database string, log *slog.Logger) (demo.Server, error) {
-			return server.New(ctx, server.Config{Database: database, Logger: log})
-		},
-		NewAgent: func(c demo.AgentConfig) (demo.Agent, error) {
-			a, err := agent.New(agent.Config{Devices: c.Devices, Uplink: c.Server, Clock: c.Clock, Latency: c.Latency, Logger: c.Logger})
-			return node{a}, err
-		},
 		Stages: 4, Pipelines: 2, Microbatches: 6, Blocking: 84 * unit.Watt, Latency: 5 * time.Millisecond,
 		CounterStep: 200 * time.Microsecond, Listen: "127.0.0.1:0", Limit: 5 * time.Minute,
 	}
@@ -127,9 +105,8 @@ func TestFails(t *testing.T) {
 		t.Error(err)
 	}
 	c = small()
-	broken := errors.New("broken")
-	c.NewAgent = func(demo.AgentConfig) (demo.Agent, error) { return nil, broken }
-	if _, err := demo.Run(t.Context(), c, begun{TB: t}, nil); !errors.Is(err, broken) {
+	c.Latency = -time.Millisecond
+	if _, err := demo.Run(t.Context(), c, begun{TB: t}, nil); err == nil || !strings.Contains(err.Error(), "negative") {
 		t.Error(err)
 	}
 }

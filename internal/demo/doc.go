@@ -4,5 +4,5 @@
 // cannot see, and against the simulator.
 //
 // It comes after all other packages and before the command. The server and the agents are the ones of package server and
-// package agent, behind two small interfaces.
+// package agent.
 package demo

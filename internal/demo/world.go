@@ -9,10 +9,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perseus-energy/perseus/internal/agent"
 	"github.com/perseus-energy/perseus/internal/api"
 	"github.com/perseus-energy/perseus/internal/client"
+	"github.com/perseus-energy/perseus/internal/server"
 	"github.com/perseus-energy/perseus/internal/wire"
 )
+
+// session is a rank at its agent, as the training loop speaks to it.
+type session struct{ *agent.Session }
+
+// Event tells the agent what the rank does.
+func (s session) Event(e wire.Event) { s.Send(e) }
 
 // world is what runs besides the training: the server and the agents.
 type world struct {
@@ -20,10 +28,10 @@ type world struct {
 	cluster *cluster
 	url     string
 	client  *client.Client
-	server  Server
+	server  *server.Server
 	http    *http.Server
-	agents  []Agent
-	attach  []Attachment
+	agents  []*agent.Agent
+	attach  []session
 
 	stopAgents, stopServer context.CancelFunc
 	agentsDone, serverDone sync.WaitGroup
@@ -51,7 +59,10 @@ func (w *world) start(ctx, serverCtx, agentCtx context.Context, database string)
 		return fmt.Errorf("the server's address: %w", err)
 	}
 	w.url = "http://" + listener.Addr().String()
-	if w.server, err = w.config.NewServer(serverCtx, database, w.config.Logger); err != nil {
+	w.server, err = server.New(serverCtx, server.Config{
+		Database: database, Version: w.config.Version, Logger: w.config.Logger.With("part", "server"),
+	})
+	if err != nil {
 		return errors.Join(fmt.Errorf("the server: %w", err), listener.Close())
 	}
 	handler, err := w.server.Handler()
@@ -69,8 +80,9 @@ func (w *world) start(ctx, serverCtx, agentCtx context.Context, database string)
 		return err
 	}
 	for p := range w.cluster.boards {
-		a, err := w.config.NewAgent(AgentConfig{
-			Devices: w.cluster.devices(p), Server: w.client, Clock: w.cluster.clock, Latency: w.config.Latency, Logger: w.config.Logger,
+		a, err := agent.New(agent.Config{
+			Devices: w.cluster.devices(p), Uplink: w.client, Clock: w.cluster.clock, Latency: w.config.Latency,
+			Logger: w.config.Logger.With("part", "agent"),
 		})
 		if err != nil {
 			return fmt.Errorf("agent %d: %w", p, err)
@@ -121,7 +133,7 @@ func (w *world) join(ctx context.Context, instructions []string) error {
 			if err != nil {
 				return fmt.Errorf("rank %d on %s: %w", w.rank(p, r), info.ID, err)
 			}
-			w.attach = append(w.attach, a)
+			w.attach = append(w.attach, session{a})
 		}
 	}
 	return nil
