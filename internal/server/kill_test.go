@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -122,48 +121,74 @@ func TestKilled(t *testing.T) {
 		}
 		return c
 	}
-	var mu sync.Mutex
-	state, seen := "none", map[string]int{}
-	stop := make(chan struct{})
+	// The trainer says what it is about to do, or in which state its job is; the killer, once it has started a server,
+	// takes one of these moments, those that it has taken least often first, and kills within the next milliseconds.
+	moments := make(chan string)
+	mark := func(what string) {
+		select {
+		case moments <- what:
+		default:
+		}
+	}
+	killed := make(chan struct{})
+	rare := func(what string) {
+		select {
+		case moments <- what:
+		case <-killed:
+		}
+	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	killed := make(chan int, 1)
+	seen := map[string]int{}
+	stop := make(chan struct{})
 	go func() {
-		n := 0
-		defer func() { killed <- n }()
-		for n < kills {
+		defer close(killed)
+		for n := 0; n < kills; {
 			select {
 			case <-stop:
 				return
-			case <-time.After(time.Duration(20+rng.IntN(400)) * time.Millisecond):
+			case what := <-moments:
+				least := seen[what]
+				for _, m := range seen {
+					least = min(least, m)
+				}
+				if seen[what] > least+1 && rng.IntN(200) > 0 {
+					continue
+				}
+				seen[what]++
+				time.Sleep(time.Duration(rng.IntN(5000)) * time.Microsecond)
+				p.kill()
+				p.start()
+				n++
 			}
-			mu.Lock()
-			seen[state]++
-			mu.Unlock()
-			p.kill()
-			p.start()
-			n++
 		}
 	}()
 	rounds := 0
 	for done := false; !done; rounds++ {
 		select {
-		case n := <-killed:
-			killed <- n
-			done = n >= kills
+		case <-killed:
+			done = true
 			continue
 		default:
 		}
 		c := connect()
 		tr := newTrainer(t, remote{c}, fmt.Sprint("job-", rounds), api.JobSpec{PP: 3, DP: 2, Microbatches: 6, ReportEvery: 3})
+		rare("write: job")
+		if _, err := c.PutJob(ctx, tr.id, tr.spec); err != nil {
+			t.Fatal(err)
+		}
+		rare("state: registered")
+		if j := tr.job(); j.State != api.Registered {
+			t.Fatalf("an acknowledged job is %s", j.State)
+		}
+		rare("write: ranks")
 		tr.register()
 		look := func() api.Job {
 			j := tr.job()
-			mu.Lock()
-			state = string(j.State)
+			state := "state: " + string(j.State)
 			if j.Measurement != nil && !j.Measurement.Done {
-				state += ", measured"
+				state += ", being measured"
 			}
-			mu.Unlock()
+			mark(state)
 			if j.Generation != tr.generation || j.MissingRanksCount != 0 {
 				t.Fatalf("ranks were lost: generation %d of %d, %d missing", j.Generation, tr.generation, j.MissingRanksCount)
 			}
@@ -174,6 +199,7 @@ func TestKilled(t *testing.T) {
 			j := look()
 			if running(j) && !straggler {
 				rank := 0
+				rare("write: straggler")
 				if _, err := c.AddStraggler(ctx, tr.id, api.Straggler{Rank: &rank, Slowdown: 1.2}); err != nil {
 					t.Fatal(err)
 				}
@@ -183,21 +209,32 @@ func TestKilled(t *testing.T) {
 				straggler = true
 			}
 			if running(j) && straggler && !measured && j.Version > 0 && tr.iteration > 60 {
+				rare("write: measure")
 				_, err := c.Measure(ctx, tr.id, api.MeasureRequest{Blocks: 8, Iterations: 5})
 				measured = err == nil
 			}
 			if measured && j.Measurement != nil && j.Measurement.Done {
 				break
 			}
+			mark("write: reports")
 			tr.run()
 		}
 		acked := tr.acked
+		rare("write: pause")
 		if _, err := c.Pause(ctx, tr.id); err != nil {
 			t.Fatal(err)
 		}
 		if j := look(); j.State != api.Paused {
 			t.Fatalf("an acknowledged pause was lost: %s", j.State)
 		}
+		rare("write: resume")
+		if _, err := c.Resume(ctx, tr.id); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Pause(ctx, tr.id); err != nil {
+			t.Fatal(err)
+		}
+		rare("write: finish")
 		if _, err := c.Finish(ctx, tr.id); err != nil {
 			t.Fatal(err)
 		}
@@ -208,14 +245,16 @@ func TestKilled(t *testing.T) {
 		c.Close()
 	}
 	close(stop)
-	n := <-killed
-	if n < kills {
-		t.Errorf("killed %d times, wanted %d", n, kills)
-	}
+	<-killed
+	total := 0
 	var lines []string
-	for s, n := range seen {
-		lines = append(lines, fmt.Sprintf("%-24s %d", s, n))
+	for what, n := range seen {
+		total += n
+		lines = append(lines, fmt.Sprintf("%-32s %d", what, n))
+	}
+	if total < kills {
+		t.Errorf("killed %d times, wanted %d", total, kills)
 	}
 	slices.Sort(lines)
-	t.Logf("%d jobs, %d kills in states:\n%s", rounds, n, strings.Join(lines, "\n"))
+	t.Logf("%d jobs, %d kills:\n%s", rounds, total, strings.Join(lines, "\n"))
 }
