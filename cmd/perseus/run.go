@@ -52,7 +52,10 @@ const description = `Perseus finds the energy that a training pipeline wastes wi
 
 From measurements of each forward and backward at each GPU clock it computes the whole frontier of iteration time and energy, with a proof for every point, and the clock of every op for any point on it.
 
-To begin:  perseus frontier --example`
+To begin:
+
+    perseus demo                  # a whole job on emulated GPUs, in half a minute
+    perseus frontier --example    # the frontier of a made-up model`
 
 // world is what a command may touch: its context and its three streams.
 type world struct {
