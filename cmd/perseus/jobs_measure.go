@@ -7,6 +7,7 @@ import (
 	"github.com/perseus-energy/perseus/internal/api"
 	"github.com/perseus-energy/perseus/internal/client"
 	"github.com/perseus-energy/perseus/internal/client/jobtext"
+	"github.com/perseus-energy/perseus/internal/excerpt"
 	"github.com/perseus-energy/perseus/report"
 )
 
@@ -69,9 +70,9 @@ func (c *jobsMeasureCommand) await(w *world, cl *client.Client, job api.Job) (ap
 		case m != nil && m.Done:
 			return job, nil
 		case m == nil:
-			return job, fmt.Errorf("measure job %s: given up; the job is %s", c.Job, jobtext.Line(jobtext.State(&job)))
+			return job, fmt.Errorf("measure job %s: given up; the job is %s", c.Job, excerpt.Line(jobtext.State(&job)))
 		case jobtext.Ended(&job):
-			return job, fmt.Errorf("measure job %s: the job is %s before it was done", c.Job, jobtext.Line(jobtext.State(&job)))
+			return job, fmt.Errorf("measure job %s: the job is %s before it was done", c.Job, excerpt.Line(jobtext.State(&job)))
 		case m.BlocksDone != told:
 			told = m.BlocksDone
 			fmt.Fprintf(w.stderr, "perseus: %d of %s\n", m.BlocksDone, report.Count(m.Blocks, "block"))

@@ -8,6 +8,7 @@ import (
 	"github.com/perseus-energy/perseus/internal/api"
 	"github.com/perseus-energy/perseus/internal/client"
 	"github.com/perseus-energy/perseus/internal/client/jobtext"
+	"github.com/perseus-energy/perseus/internal/excerpt"
 	"github.com/perseus-energy/perseus/plan"
 	"github.com/perseus-energy/perseus/unit"
 )
@@ -230,7 +231,7 @@ func (c *jobsDeleteCommand) Run(w *world, server *jobsCommand) error {
 			return server.explain(err)
 		}
 		if !jobtext.Ended(&job) {
-			return input(fmt.Errorf("job %s is %s: it is deleted all the same with --yes", c.Job, jobtext.Line(string(job.State))))
+			return input(fmt.Errorf("job %s is %s: it is deleted all the same with --yes", c.Job, excerpt.Line(string(job.State))))
 		}
 	}
 	if err := cl.DeleteJob(w.ctx, c.Job); err != nil {

@@ -213,7 +213,7 @@ func (c *Client) job(ctx context.Context, r *call, id string, message any, below
 
 // of makes a call about a job, with a message unless it is nil.
 func (c *Client) of(ctx context.Context, id string, message any, r *call, below ...string) error {
-	if err := CheckJob(id); err != nil {
+	if err := checkJob(id); err != nil {
 		return err
 	}
 	r.path = append([]string{"jobs", id}, below...)

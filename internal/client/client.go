@@ -144,8 +144,8 @@ func checkToken(token string) error {
 
 var idPattern = regexp.MustCompile(api.JobIDPattern)
 
-// CheckJob returns an error where id cannot be the id of a job. All calls check it.
-func CheckJob(id string) error {
+// checkJob returns an error where id cannot be the id of a job. All calls check it.
+func checkJob(id string) error {
 	if idPattern.MatchString(id) {
 		return nil
 	}

@@ -360,7 +360,7 @@ func TestIDs(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"a", "0", "A.b_c-D", strings.Repeat("a", 128)} {
-		if err := CheckJob(id); err != nil {
+		if err := checkJob(id); err != nil {
 			t.Errorf("%q: %v", id, err)
 		}
 	}

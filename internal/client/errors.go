@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/perseus-energy/perseus/internal/excerpt"
 )
@@ -133,13 +132,7 @@ func (c *Client) refusal(resp *http.Response) *Error {
 // clean returns text of the server as it can be shown: without the token, without what is not printed and could
 // steer a terminal, and not too long.
 func (c *Client) clean(text string, most int) string {
-	text = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, c.redacted.Replace(text))
-	return excerpt.Of(strings.TrimSpace(text), most)
+	return excerpt.Of(strings.TrimSpace(excerpt.Line(c.redacted.Replace(text))), most)
 }
 
 // retryAfter returns how long a Retry-After header asks to wait, in seconds or until a date; 0 where it says nothing.

@@ -29,7 +29,7 @@ var ErrStreamEnded = errors.New("the stream ended")
 func (c *Client) Events(ctx context.Context, job string, after int64) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		what := "follow job " + job
-		if err := CheckJob(job); err != nil {
+		if err := checkJob(job); err != nil {
 			yield(api.Event{}, err)
 			return
 		}

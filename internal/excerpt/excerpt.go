@@ -1,4 +1,4 @@
-// Package excerpt cuts what users wrote to a length that a message can hold.
+// Package excerpt brings what others wrote into a form that a message can hold: not too long, in one line.
 //
 // It imports nothing of this module, and comes before whatever reports errors.
 package excerpt
@@ -6,6 +6,7 @@ package excerpt
 import (
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -28,3 +29,14 @@ func Of(s string, most int) string {
 
 // Quoted returns what Of does, quoted as in Go.
 func Quoted(s string, most int) string { return strconv.Quote(Of(s, most)) }
+
+// Line returns s as it can be shown on a terminal: in one line, with a blank for
+// each character that is not printed and could steer it.
+func Line(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}

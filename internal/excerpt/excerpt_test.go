@@ -36,6 +36,17 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestLine has nothing of a text steer a terminal.
+func TestLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"GPT-3 175B – naïve": "GPT-3 175B – naïve", "a\nb\tc": "a b c", "\x1b[2J": " [2J", "\u009b2J": " 2J", "a\u202eb": "a b", "\x7f": " ", "\xff": "\ufffd",
+	} {
+		if got := Line(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestKeepsCharactersWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, most := rapid.String().Draw(t, "s"), rapid.IntRange(0, 60).Draw(t, "most")

@@ -76,7 +76,7 @@ var rules = []rule{
 	// The edges import the core, never the reverse.
 	{"internal", edge, append(slices.Clone(library), "internal/excerpt", "internal/filekind", "internal/unpack",
 		"internal/api", "internal/campaign", "internal/watch", "internal/token", "internal/control")},
-	{"cmd", edge, append(slices.Clone(library), "internal/api", "internal/control", "internal/token", "internal")},
+	{"cmd", edge, append(slices.Clone(library), "internal/excerpt", "internal/api", "internal/control", "internal/token", "internal")},
 }
 
 var (

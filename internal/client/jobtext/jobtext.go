@@ -13,7 +13,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/perseus-energy/perseus/internal/api"
 	"github.com/perseus-energy/perseus/internal/excerpt"
@@ -42,22 +41,12 @@ func Failure(j *api.Job) error {
 	if j.State != api.Failed {
 		return nil
 	}
-	return fmt.Errorf("job %s failed: %s", Line(j.ID), Line(j.Reason))
-}
-
-// Line returns a text that came from elsewhere as it can be shown on a terminal: in one line, without its commands.
-func Line(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text)
+	return fmt.Errorf("job %s failed: %s", excerpt.Line(j.ID), excerpt.Line(j.Reason))
 }
 
 // Event returns an event in a line: when, what kind, what.
 func Event(e api.Event) string {
-	return fmt.Sprintf("%s  %-9s  %s", local(e.At), Line(e.Kind), Line(e.Text))
+	return fmt.Sprintf("%s  %-9s  %s", local(e.At), excerpt.Line(e.Kind), excerpt.Line(e.Text))
 }
 
 // local returns a time as people read it, where they are.
@@ -77,11 +66,11 @@ func WriteList(out io.Writer, jobs []api.Job) error {
 		if j.MissingRanksCount > 0 {
 			ranks = fmt.Sprintf("%d/%d", j.Spec.WorldSize-j.MissingRanksCount, j.Spec.WorldSize)
 		}
-		name := Line(j.Spec.Name)
+		name := excerpt.Line(j.Spec.Name)
 		if j.Reason != "" && j.State != api.Running {
-			name = strings.TrimPrefix(name+": ", ": ") + Line(j.Reason)
+			name = strings.TrimPrefix(name+": ", ": ") + excerpt.Line(j.Reason)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", Line(j.ID), Line(string(j.State)), j.Iteration, time, saving, ranks, cmp.Or(excerpt.Of(name, 80), "–"))
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", excerpt.Line(j.ID), excerpt.Line(string(j.State)), j.Iteration, time, saving, ranks, cmp.Or(excerpt.Of(name, 80), "–"))
 	}
 	return t.Flush()
 }

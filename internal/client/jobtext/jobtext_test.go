@@ -25,17 +25,6 @@ func TestRankList(t *testing.T) {
 	}
 }
 
-// TestLine has nothing of a text steer a terminal.
-func TestLine(t *testing.T) {
-	for text, want := range map[string]string{
-		"GPT-3 175B – naïve": "GPT-3 175B – naïve", "a\nb\tc": "a b c", "\x1b[2J": " [2J", "\u009b2J": " 2J", "a\u202eb": "a b", "\x7f": " ",
-	} {
-		if got := Line(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-}
-
 // TestParseState knows each state, and says which there are.
 func TestParseState(t *testing.T) {
 	for _, s := range states {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/perseus-energy/perseus/internal/api"
+	"github.com/perseus-energy/perseus/internal/excerpt"
 	"github.com/perseus-energy/perseus/report"
 )
 
@@ -16,17 +17,17 @@ type page struct{ strings.Builder }
 func (p *page) title(text string) { p.WriteString("\n" + text + "\n") }
 
 func (p *page) line(name, format string, args ...any) {
-	fmt.Fprintf(p, "  %-13s%s\n", name, Line(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(p, "  %-13s%s\n", name, excerpt.Line(fmt.Sprintf(format, args...)))
 }
 
 // Write writes all there is to say of a job.
 func Write(out io.Writer, j *api.Job) error {
 	p := &page{}
-	p.WriteString(Line(j.ID))
+	p.WriteString(excerpt.Line(j.ID))
 	if j.Spec.Name != "" {
-		p.WriteString("  " + Line(j.Spec.Name))
+		p.WriteString("  " + excerpt.Line(j.Spec.Name))
 	}
-	fmt.Fprintf(p, "\n%s\n\n", Line(State(j)))
+	fmt.Fprintf(p, "\n%s\n\n", excerpt.Line(State(j)))
 	writeSpec(p, j)
 	p.line("iteration", "%d, generation %d, schedule version %d", j.Iteration, j.Generation, j.Version)
 	if j.UnplannedCount > 0 {
@@ -82,7 +83,7 @@ func Summary(j *api.Job) string {
 			text += ", NOT FEASIBLE: " + p.Note
 		}
 	}
-	return Line(text)
+	return excerpt.Line(text)
 }
 
 func writeSpec(p *page, j *api.Job) {

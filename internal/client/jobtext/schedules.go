@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/perseus-energy/perseus/internal/api"
+	"github.com/perseus-energy/perseus/internal/excerpt"
 	"github.com/perseus-energy/perseus/report"
 	"github.com/perseus-energy/perseus/unit"
 )
@@ -109,7 +110,7 @@ func WriteSchedules(out io.Writer, s *api.Schedules) error {
 	if s.Reason != "" {
 		fmt.Fprintf(&b, ": %s", s.Reason)
 	}
-	text := Line(b.String()) + "\n"
+	text := excerpt.Line(b.String()) + "\n"
 	if len(s.Ranks) == 0 {
 		text += "no rank has a schedule yet: all train at maximum clock\n"
 	}
@@ -124,7 +125,7 @@ func WriteSchedules(out io.Writer, s *api.Schedules) error {
 		case r.Mode == api.Uniform:
 			var clocks []string
 			for _, o := range ops {
-				clocks = append(clocks, Line(o.instruction)+" "+o.frequency+" MHz")
+				clocks = append(clocks, excerpt.Line(o.instruction)+" "+o.frequency+" MHz")
 			}
 			_, err = fmt.Fprintf(out, "\nrank %d: %s\n", r.Rank, strings.Join(clocks, ", "))
 		case len(r.Instruction) == 0:
@@ -136,7 +137,7 @@ func WriteSchedules(out io.Writer, s *api.Schedules) error {
 			t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 			fmt.Fprintln(t, "STAGE\tMICROBATCH\tINSTRUCTION\tMHZ\tSTART_S\tTIME_S\t")
 			for _, o := range ops {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t\n", o.stage, o.microbatch, Line(o.instruction), o.frequency, o.start, o.time)
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t\n", o.stage, o.microbatch, excerpt.Line(o.instruction), o.frequency, o.start, o.time)
 			}
 			err = t.Flush()
 		}
