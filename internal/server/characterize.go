@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -103,9 +104,6 @@ func (s *Server) frontierDone(tx *store.Tx, j *control.Job, e control.Characteri
 	case d.Error != "":
 		j.Fail("no frontier: " + d.Error)
 	default:
-		if _, err := tx.Ref("frontier", j.Inputs); err != nil {
-			return err
-		}
 		j.FrontierReady(d.Hash, d.Frontier)
 	}
 	return nil
@@ -203,8 +201,8 @@ func (s *Server) characterize(ctx context.Context, inputs string, payload []byte
 }
 
 func isUnknown(err error) bool {
-	e, ok := err.(*api.Error)
-	return ok && e.Status == 404
+	var refused *api.Error
+	return errors.As(err, &refused) && refused.Code == "unknown-job"
 }
 
 func compute(ctx context.Context, t task, csv []byte) (*frontierfile.File, error) {

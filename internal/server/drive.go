@@ -19,6 +19,9 @@ import (
 // reportsAtOnce bounds the reports of one transaction.
 const reportsAtOnce = 1024
 
+// schedulesKept is how many versions of a job's schedule are kept.
+const schedulesKept = 16
+
 // shown is a schedule as it is stored.
 type shown struct {
 	ReportEvery int           `json:"report_every"`
@@ -128,7 +131,9 @@ func (s *Server) mutate(ctx context.Context, id string, f func(*store.Tx, *contr
 		if want == nil {
 			return j, nil
 		}
-		if err := s.plans.make(ctx, *want); err != nil {
+		if err := s.plans.make(ctx, *want); errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
+			return nil, err // Due is saved: the next drive makes it
+		} else if err != nil {
 			s.log.Error("making a plan failed", "job", id, "error", err)
 			f = func(_ *store.Tx, j *control.Job) error {
 				j.Fail("no plan could be made: " + err.Error())
@@ -192,6 +197,12 @@ func (s *Server) do(tx *store.Tx, j *control.Job, e control.Effect) error {
 			return err
 		}
 		s.metrics.published(e.Reason)
+		// Ranks need the newest only, and a proof the plan that it repeats.
+		if old := min(e.Version-schedulesKept, j.PlanVersion); old > 0 {
+			if err := tx.DeleteSchedules(j.ID, old); err != nil {
+				return err
+			}
+		}
 		return tx.AddSchedule(store.Schedule{
 			Job: j.ID, Version: e.Version, Generation: j.Generation, EffectiveIteration: e.From, Reason: e.Reason, Body: hash, CreatedAt: time.Now(),
 		})

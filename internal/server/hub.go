@@ -27,7 +27,8 @@ type hub struct {
 type seen struct {
 	mu      sync.Mutex // one load at a time
 	view    *view
-	stale   bool
+	changes int64 // counts news; view is of the one that loaded says
+	loaded  int64
 	waiters chan struct{} // closed when the view is replaced
 	// moved is when something was last heard of the job; iterations are iterS long, the last came at paced.
 	moved, paced time.Time
@@ -66,7 +67,7 @@ func (h *hub) seen(id string) *seen {
 	defer h.mu.Unlock()
 	e := h.jobs[id]
 	if e == nil {
-		e = &seen{stale: true, waiters: make(chan struct{}), moved: time.Now()}
+		e = &seen{changes: 1, waiters: make(chan struct{}), moved: time.Now()}
 		h.jobs[id] = e
 	}
 	return e
@@ -76,7 +77,7 @@ func (h *hub) seen(id string) *seen {
 func (h *hub) news(id string) {
 	e := h.seen(id)
 	h.mu.Lock()
-	e.stale = true
+	e.changes++
 	close(e.waiters)
 	e.waiters = make(chan struct{})
 	h.mu.Unlock()
@@ -180,19 +181,18 @@ func (h *hub) undriven(ctx context.Context) {
 // get returns what is known of a job now, from the store if it has changed. An *api.Error says that there is none.
 func (h *hub) get(ctx context.Context, id string) (*view, error) {
 	e := h.seen(id)
-	h.mu.Lock()
-	v, stale := e.view, e.stale
-	h.mu.Unlock()
-	if v != nil && !stale {
+	current := func() (v *view, changes int64, ok bool) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return e.view, e.changes, e.view != nil && e.loaded == e.changes
+	}
+	if v, _, ok := current(); ok {
 		return v, nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	h.mu.Lock()
-	v, stale = e.view, e.stale
-	e.stale = false
-	h.mu.Unlock()
-	if v != nil && !stale {
+	v, changes, ok := current()
+	if ok {
 		return v, nil
 	}
 	var next *view
@@ -203,13 +203,12 @@ func (h *hub) get(ctx context.Context, id string) (*view, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil {
-		e.stale = true
 		if errors.Is(err, store.ErrNotFound) {
 			delete(h.jobs, id)
 		}
 		return nil, unknown(id, err)
 	}
-	e.view = next
+	e.view, e.loaded = next, changes
 	return next, nil
 }
 
@@ -242,7 +241,7 @@ func (h *hub) load(tx *store.Tx, id string, before *view) (*view, error) {
 	const keep = 16
 	if before != nil && before.row.CreatedAt.Equal(row.CreatedAt) {
 		for version, e := range before.older {
-			if version > v.sched.Version-keep {
+			if version > v.sched.Version-keep && !j.Ended() {
 				v.older[version] = e
 			}
 		}
@@ -328,10 +327,13 @@ func (h *hub) waiting(id string) <-chan struct{} {
 
 // forget drops what is known of a deleted job and wakes who waits.
 func (h *hub) forget(id string) {
-	h.news(id)
 	h.mu.Lock()
-	delete(h.jobs, id)
-	h.mu.Unlock()
+	defer h.mu.Unlock()
+	if e := h.jobs[id]; e != nil {
+		close(e.waiters)
+		e.waiters = make(chan struct{})
+		delete(h.jobs, id)
+	}
 }
 
 // silence returns for how long nothing was heard of a job.

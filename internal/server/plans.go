@@ -82,7 +82,7 @@ func (p *plans) with(ctx context.Context, w control.Want, effort round.Effort) e
 		p.planners.put(w.Frontier, pl)
 	}
 	p.mu.Unlock()
-	pl.once.Do(func() { pl.p, pl.err = p.load(ctx, w.Frontier) })
+	pl.once.Do(func() { pl.p, pl.err = p.load(context.WithoutCancel(ctx), w.Frontier) }) // for all who wait for it
 	if pl.err != nil {
 		p.mu.Lock()
 		p.planners.drop(w.Frontier)

@@ -123,6 +123,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	start("deadlines", s.mindDeadlines)
 	start("refining plans", s.refineWants)
+	start("cleaning up", s.sweep)
 	<-ctx.Done()
 	s.stop()
 	wg.Wait()
@@ -160,6 +161,22 @@ func (s *Server) driveDirty(ctx context.Context) error {
 			if err := s.drive(ctx, job); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNotFound) {
 				s.log.Error("driving a job failed", "job", job, "error", err)
 			}
+		}
+	}
+}
+
+// sweep deletes what nothing refers to any more, at the start and every hour.
+func (s *Server) sweep(ctx context.Context) error {
+	tick := time.NewTicker(time.Hour)
+	defer tick.Stop()
+	for {
+		if err := s.store.Sweep(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("cleaning up failed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
 		}
 	}
 }

@@ -452,7 +452,10 @@ func (s *Server) AddStraggler(ctx context.Context, id string, st api.Straggler) 
 			}
 			for _, r := range ranks {
 				var a api.Rank
-				if json.Unmarshal(r.Doc, &a) == nil && a.GPU == st.GPU {
+				if err := json.Unmarshal(r.Doc, &a); err != nil {
+					return fmt.Errorf("reading a stored rank: %w", err)
+				}
+				if a.GPU == st.GPU {
 					rank = r.Rank
 				}
 			}
@@ -619,6 +622,9 @@ func (s *Server) mindDeadlines(ctx context.Context) error {
 			for {
 				list, err := s.Jobs(ctx, state, after, 500)
 				if err != nil {
+					if ctx.Err() == nil {
+						s.log.Warn("looking for silent jobs failed", "error", err)
+					}
 					break
 				}
 				for i := range list.Jobs {
