@@ -13,7 +13,7 @@ import (
 
 type jobsMeasureCommand struct {
 	jobArgument
-	Blocks     int  `min:"4" default:"10" placeholder:"10" help:"How many blocks of iterations, at the plan and at maximum clock in turn; rounded up to whole groups of four."`
+	Blocks     int  `min:"8" default:"12" placeholder:"12" help:"How many blocks of iterations, at the plan and at maximum clock in turn; rounded up to whole groups of four."`
 	Iterations int  `min:"5" default:"20" placeholder:"20" help:"How many iterations a block has."`
 	Wait       bool `help:"Wait until it is done, and print what was found."`
 	jobJSON

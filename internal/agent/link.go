@@ -306,7 +306,8 @@ func (l *link) register(ctx context.Context, put bool) error {
 		if !isClosed(c) {
 			close(c)
 		}
-		if s.generation != 0 && s.generation != got.Generation {
+		// A job that the server has forgotten counts its versions anew, whatever its generation is called.
+		if s.generation != 0 && (s.generation != got.Generation || !put) {
 			old = append(old, s)
 			l.reports = nil // of an older generation
 		}

@@ -241,7 +241,7 @@ type Straggler struct {
 
 // MeasureRequest asks for a proof on the job itself: blocks of iterations at the plan and at maximum clock in turn.
 type MeasureRequest struct {
-	Blocks     int `json:"blocks,omitempty" minimum:"4" maximum:"1000" default:"10" doc:"Blocks in all."`
+	Blocks     int `json:"blocks,omitempty" minimum:"8" maximum:"1000" default:"12" doc:"Blocks in all; rounded up to a multiple of 4."`
 	Iterations int `json:"iterations,omitempty" minimum:"5" maximum:"100000" default:"20" doc:"Iterations of a block."`
 }
 

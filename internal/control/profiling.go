@@ -19,6 +19,9 @@ type Tried struct {
 	Clocks     [][]int  `json:"clocks,omitempty"`
 	Warm       bool     `json:"warm,omitempty"`
 	Notes      []string `json:"notes,omitempty"`
+	// Done of All clocks, over all ops, have the samples they need, as far as is known now.
+	Done int `json:"done"`
+	All  int `json:"all"`
 }
 
 // rises in a row of an op's effective energy end its way down the clocks.
@@ -59,8 +62,9 @@ func (j *Job) startCampaign() {
 // step publishes the campaign's next step if it differs from the present one, or ends the campaign.
 func (j *Job) step(again bool) {
 	clocks, more := j.Campaign.Step()
+	j.Tried.Done, j.Tried.All = j.Campaign.Progress()
 	if more && j.overBudget() {
-		j.Tried.Notes = append(j.Tried.Notes, "the profiling budget is used up: clocks that were not tried are left out")
+		j.Tried.Notes = append(j.Tried.Notes, "the profiling budget, or 1,000 iterations, is used up: clocks that were not tried are left out")
 		more = false
 	}
 	if !more {
@@ -99,8 +103,11 @@ func (j *Job) overBudget() bool {
 	if budget == 0 {
 		budget = j.Defaults.ProfilingBudget
 	}
-	return len(j.Base) > 0 && j.Tried.ExtraS > budget*1000*campaign.Median(j.Base)
+	return j.Tried.Iterations >= budgetIterations || len(j.Base) > 0 && j.Tried.ExtraS > budget*budgetIterations*campaign.Median(j.Base)
 }
+
+// budgetIterations is what the budget is a share of, and the most iterations that a campaign may take.
+const budgetIterations = 1000
 
 // profiled takes a report of a rank in a campaign.
 func (j *Job) profiled(r *api.RankReport, at Place) {
@@ -191,14 +198,13 @@ func decimal(v float64) string { return strconv.FormatFloat(v, 'f', 9, 64) }
 
 // Progress returns how far profiling is, nil where there was none.
 func (j *Job) Progress() *api.Profile {
-	if j.Campaign == nil && j.Tried.Iterations == 0 && !j.Tried.Warm {
+	if j.Tried.All == 0 && j.Tried.Iterations == 0 && !j.Tried.Warm {
 		return nil
 	}
 	p := &api.Profile{Iterations: j.Tried.Iterations, ExtraTime: j.Tried.ExtraS, Warm: j.Tried.Warm, Notes: j.Tried.Notes, DoneFraction: 1}
-	if j.State == api.Profiling && j.Campaign != nil {
-		done, all := j.Campaign.Progress()
-		p.DoneFraction = float64(done) / float64(max(1, all))
-		p.IterationsMax = int64(all-done) * 3
+	if j.State == api.Profiling {
+		p.DoneFraction = float64(j.Tried.Done) / float64(max(1, j.Tried.All))
+		p.IterationsMax = min(int64(j.Tried.All-j.Tried.Done)*3, budgetIterations-j.Tried.Iterations)
 	}
 	return p
 }
