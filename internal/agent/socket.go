@@ -46,6 +46,9 @@ func listen(a *Agent) (*listener, error) {
 	temporary := filepath.Join(filepath.Dir(path), fmt.Sprintf(".perseus-%d.sock", os.Getpid()))
 	_ = os.Remove(temporary)
 	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: temporary, Net: "unixpacket"})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("socket %s: there is no folder %s: make it, or name another place with --socket", path, filepath.Dir(path))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("socket %s: %w", path, err)
 	}
