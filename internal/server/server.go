@@ -46,7 +46,7 @@ type Server struct {
 	plans   *plans
 	metrics *metrics
 	dirty   chan string
-	queued  map[string]bool
+	turns   map[string]*turn
 	mu      sync.Mutex
 	stop    context.CancelFunc
 	stopped context.Context
@@ -83,7 +83,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		config: c, log: c.Logger, store: st, metrics: m, queued: map[string]bool{},
+		config: c, log: c.Logger, store: st, metrics: m, turns: map[string]*turn{},
 		dirty: make(chan string, 1<<16), refine: make(chan control.Want, 256),
 	}
 	s.plans = newPlans(s.frontierBlob)
@@ -118,7 +118,7 @@ func (s *Server) Run(ctx context.Context) error {
 	start("background work", func(ctx context.Context) error {
 		return s.store.Work(ctx, map[string]func(context.Context, string, []byte) error{workCharacterize: s.characterize}, 2)
 	})
-	for range 2 {
+	for range drivers {
 		start("driving jobs", s.driveDirty)
 	}
 	start("deadlines", s.mindDeadlines)
@@ -135,19 +135,26 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
+// turn is where a job stands with those who drive: it waits for one, or one drives it, who looks again if asked to.
+type turn struct{ again bool }
+
 // touch has a job driven soon. It never blocks.
 func (s *Server) touch(job string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.queued[job] {
+	if t := s.turns[job]; t != nil {
+		t.again = true
 		return
 	}
 	select {
 	case s.dirty <- job:
-		s.queued[job] = true
+		s.turns[job] = &turn{}
 	default: // the sweep finds it
 	}
 }
+
+// drivers is how many jobs are driven side by side.
+const drivers = 8
 
 func (s *Server) driveDirty(ctx context.Context) error {
 	for {
@@ -155,13 +162,36 @@ func (s *Server) driveDirty(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case job := <-s.dirty:
-			s.mu.Lock()
-			delete(s.queued, job)
-			s.mu.Unlock()
-			if err := s.drive(ctx, job); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNotFound) {
-				s.log.Error("driving a job failed", "job", job, "error", err)
+			s.driveInTurn(ctx, job)
+		}
+	}
+}
+
+// driveInTurn drives a job, and once more if reports came meanwhile: after a rest, so that those of a large job, whose
+// state is long to read and write, are taken together.
+func (s *Server) driveInTurn(ctx context.Context, job string) {
+	for {
+		s.mu.Lock()
+		t := s.turns[job]
+		t.again = false
+		s.mu.Unlock()
+		began := time.Now()
+		if err := s.drive(ctx, job); err != nil && ctx.Err() == nil && !isUnknown(err) && !errors.Is(err, store.ErrNotFound) {
+			s.log.Error("driving a job failed", "job", job, "error", err)
+		}
+		if took := time.Since(began); took > 10*time.Millisecond {
+			select {
+			case <-ctx.Done():
+			case <-time.After(min(3*took, 200*time.Millisecond)):
 			}
 		}
+		s.mu.Lock()
+		if !t.again || ctx.Err() != nil {
+			delete(s.turns, job)
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
 	}
 }
 
