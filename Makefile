@@ -26,8 +26,9 @@ help: ## Print this list
 check: need-race fmt-check vet staticcheck tidy-check build fuzz-short test ## All that CI checks: format, vet, staticcheck, tidy, build, short fuzzing, tests
 
 .PHONY: build
-build: ## Build the static binary bin/perseus
+build: ## Build bin/perseus, and bin/perseus-static: without NVML, for servers and laptops
 	CGO_ENABLED=0 $(GO) build ./...
+	CGO_ENABLED=0 $(GO) build -tags nonvml -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/perseus-static ./cmd/perseus
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/perseus ./cmd/perseus
 
 .PHONY: test
