@@ -296,7 +296,7 @@ func (j *Job) publish(kind Kind, from int64, body *Body, reason string) {
 
 // atMaximum sends all ranks back to maximum clock, unless they are there.
 func (j *Job) atMaximum(reason string) {
-	if j.Version > 0 {
+	if j.Version > 0 && j.Missing == 0 {
 		j.publish(KindMax, j.first(), maximum(j.Spec.PP), reason)
 	}
 	j.Guardrail, j.Expected, j.Plan, j.Measuring, j.Active = nil, nil, nil, nil, ""

@@ -67,13 +67,15 @@ func (j *Job) Ready(ranks []api.Rank) {
 		j.Fail(err.Error())
 		return
 	}
-	j.From = -1
 	j.Version++
 	j.From, j.Kind = 0, KindMax
 	j.Why = "all ranks are here"
 	j.effects = append(j.effects, Publish{
 		Version: j.Version, From: 0, Reason: j.Why, Body: maximum(j.Spec.PP), ReportEvery: 1, State: j.State,
 	})
+	if j.State == api.Paused { // and stays so until it is resumed
+		return
+	}
 	j.proceed()
 }
 
