@@ -17,14 +17,13 @@ import (
 
 // world is a job with what surrounds it: its ranks, the plans that exist, and all that was published.
 type world struct {
-	t          *rapid.T
-	j          *Job
-	places     []Place
-	ranks      []api.Rank
-	last       map[int]int64 // by generation: the newest first iteration
-	version    int64
-	reported   int64 // newest iteration of the generation that a rank has reported
-	generation int
+	t        *rapid.T
+	j        *Job
+	places   []Place
+	ranks    []api.Rank
+	last     map[int]int64 // by generation: the newest first iteration
+	version  int64
+	reported int64 // newest iteration of the generation that a rank has reported
 }
 
 // fakePlan has each op of a 2-stage 1F1B run at some clock.
