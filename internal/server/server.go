@@ -42,6 +42,7 @@ type Server struct {
 	config  Config
 	log     *slog.Logger
 	store   *store.Store
+	release func() error // of the claim on the database
 	hub     *hub
 	plans   *plans
 	metrics *metrics
@@ -78,12 +79,17 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		c.ZeusMicrobatches = 8
 	}
 	m := newMetrics(c.Version)
-	st, err := store.Open(ctx, c.Database, store.Options{Logger: c.Logger, Observe: m.commit})
+	release, err := store.Claim(c.Database)
 	if err != nil {
 		return nil, err
 	}
+	st, err := store.Open(ctx, c.Database, store.Options{Logger: c.Logger, Observe: m.commit})
+	if err != nil {
+		return nil, errors.Join(err, release())
+	}
 	s := &Server{
-		config: c, log: c.Logger, store: st, metrics: m, turns: map[string]*turn{},
+		release: release,
+		config:  c, log: c.Logger, store: st, metrics: m, turns: map[string]*turn{},
 		dirty: make(chan string, 1<<16), refine: make(chan control.Want, 256),
 	}
 	s.plans = newPlans(s.frontierBlob)
@@ -96,7 +102,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 // Close closes the store.
 func (s *Server) Close() error {
 	s.stop()
-	return s.store.Close()
+	return errors.Join(s.store.Close(), s.release())
 }
 
 // Run drives jobs, computes frontiers and minds deadlines until ctx ends. Long-polls are answered at once then.
