@@ -270,7 +270,7 @@ func TestJobsErrors(t *testing.T) {
 		{"goal gpt3 --time=-1s", 2, "--time -1s: expected a time over 0s"},
 		{"goal gpt3 --slowdown 0.9", 2, "--slowdown 0.9"},
 		{"goal gpt3 --power 0", 2, "--power 0W"},
-		{"measure gpt3 --blocks 3", 2, "--blocks 3: at least 4 are needed"},
+		{"measure gpt3 --blocks 3", 2, "--blocks 3: at least 8 are needed"},
 		{"export gpt3 -o " + folder, 2, "is a folder"},
 		{"export gpt3 --what odd", 2, "--what must be one of"},
 		{"delete none", 2, "is unknown"},

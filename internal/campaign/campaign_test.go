@@ -166,7 +166,7 @@ func TestEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if steps := run(t, c, rapid.IntRange(0, 40).Draw(t, "least"), rapid.IntRange(0, 10).Draw(t, "bad")); steps > n*MinSamples {
+		if steps := run(t, c, rapid.IntRange(0, 40).Draw(t, "least"), rapid.IntRange(0, 10).Draw(t, "bad")); steps > n*MoreSamples {
 			t.Fatalf("%d steps for %d clocks", steps, n)
 		}
 	})

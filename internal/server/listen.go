@@ -40,7 +40,7 @@ func (t TLS) Config() (*tls.Config, error) {
 }
 
 // ShutdownTime is how long open requests may take to end when the server stops; long-polls end at once.
-const ShutdownTime = 4 * time.Second
+const ShutdownTime = 3 * time.Second
 
 // MemoryLimit is the soft limit of memory for a process that serves and does nothing else: ranks that wait make garbage
 // slowly, and it is better collected than kept.

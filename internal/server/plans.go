@@ -159,10 +159,10 @@ func (s *Server) refineWants(ctx context.Context) error {
 			var better bool
 			var err error
 			finished := make(chan struct{})
-			go func() { // planning cannot be interrupted: at the end it is left behind
+			s.planning.Go(func() { // planning cannot be interrupted: Close waits for it
 				defer close(finished)
 				better, err = s.plans.better(ctx, w)
-			}()
+			})
 			select {
 			case <-ctx.Done():
 				return nil

@@ -50,8 +50,10 @@ type Server struct {
 	turns   map[string]*turn
 	mu      sync.Mutex
 	stop    context.CancelFunc
-	stopped context.Context
-	refine  chan control.Want
+	// planning is a plan that is being made ahead of time.
+	planning sync.WaitGroup
+	stopped  context.Context
+	refine   chan control.Want
 	// waiters is how many requests wait for a schedule.
 	waiters atomic.Int64
 	// computed counts frontiers computed.
@@ -102,8 +104,20 @@ func New(ctx context.Context, c Config) (*Server, error) {
 // Close closes the store.
 func (s *Server) Close() error {
 	s.stop()
+	planned := make(chan struct{})
+	go func() {
+		s.planning.Wait()
+		close(planned)
+	}()
+	select {
+	case <-planned:
+	case <-time.After(planTime): // its process ends anyway
+	}
 	return errors.Join(s.store.Close(), s.release())
 }
+
+// planTime is how long Close waits for a plan that is being made ahead of time.
+const planTime = 2 * time.Second
 
 // Run drives jobs, computes frontiers and minds deadlines until ctx ends. Long-polls are answered at once then.
 func (s *Server) Run(ctx context.Context) error {

@@ -183,7 +183,11 @@ func (tr *trainer) fetch(wait time.Duration) {
 // run trains one iteration and reports it. It returns the iteration's time.
 func (tr *trainer) run() float64 {
 	tr.t.Helper()
-	tr.fetch(0)
+	if len(tr.versions) == 0 {
+		tr.fetch(10 * time.Second) // a replica may not have heard yet that all ranks are here
+	} else {
+		tr.fetch(0)
+	}
 	cur := tr.versions[0]
 	for _, k := range tr.versions {
 		if k.from <= tr.iteration {

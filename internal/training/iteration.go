@@ -51,7 +51,10 @@ func (l *Loop) iteration(ctx context.Context, begin time.Time) (it Iteration, er
 			return it, err
 		}
 		for i, r := range l.ranks {
-			if r.running && !r.ends.After(at) {
+			l.mu.Lock() // an agent's change of clock moves the end
+			due := r.running && !r.ends.After(at)
+			l.mu.Unlock()
+			if due {
 				l.end(p, i, at)
 			}
 		}
