@@ -104,13 +104,26 @@ func (c *serveCommand) Run(w *world) (err error) {
 		_ = l.Close()
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() { err = errors.Join(err, closeSoon(s)) }()
 	scheme := "http"
 	if tlsConfig != nil {
 		scheme = "https"
 	}
 	log.Info("serving", "url", scheme+"://"+l.Addr().String(), "database", database(c.Database))
 	return s.Serve(w.ctx, l, tlsConfig)
+}
+
+// closeSoon closes a server. A plan of a large job that is being made ahead of time may take longer than an operator
+// waits: then the end of the process ends it. What is durable was so before.
+func closeSoon(s *server.Server) error {
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(time.Second):
+		return nil
+	}
 }
 
 // database names a database without its user and password, wherever the URL has them.

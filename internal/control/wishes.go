@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/perseus-energy/perseus/internal/api"
-	"github.com/perseus-energy/perseus/internal/campaign"
 	"github.com/perseus-energy/perseus/internal/watch"
 	"github.com/perseus-energy/perseus/plan"
 	"github.com/perseus-energy/perseus/round"
@@ -105,11 +104,12 @@ func (j *Job) detected(c watch.Change, at Place) {
 		}
 	}
 	// All ranks wait for the slowest, so the iteration tells its time, as long as no other plan made for it is in force.
-	switch took := campaign.Median(j.Recent) - j.besides(); {
+	// The least of them counts: what else may hold up an iteration makes it longer only.
+	switch {
 	case c.Slowdown < before:
 		observed = 0
-	case len(j.Recent) == 3 && len(j.Base) >= enough && took > observed:
-		observed = took
+	case len(j.Recent) == 3 && len(j.Base) >= enough:
+		observed = max(observed, slices.Min(j.Recent)-j.besides())
 	}
 	j.setStraggler(Straggler{Straggler: api.Straggler{Rank: &rank, Slowdown: c.Slowdown, Source: detected}, DP: at.DP, PP: at.PP, ObservedS: observed})
 }

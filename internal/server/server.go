@@ -101,23 +101,12 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	return s, nil
 }
 
-// Close closes the store.
+// Close waits for a plan that is being made, and closes the store.
 func (s *Server) Close() error {
 	s.stop()
-	planned := make(chan struct{})
-	go func() {
-		s.planning.Wait()
-		close(planned)
-	}()
-	select {
-	case <-planned:
-	case <-time.After(planTime): // its process ends anyway
-	}
+	s.planning.Wait()
 	return errors.Join(s.store.Close(), s.release())
 }
-
-// planTime is how long Close waits for a plan that is being made ahead of time.
-const planTime = 2 * time.Second
 
 // Run drives jobs, computes frontiers and minds deadlines until ctx ends. Long-polls are answered at once then.
 func (s *Server) Run(ctx context.Context) error {

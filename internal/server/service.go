@@ -503,7 +503,19 @@ func (s *Server) Resume(ctx context.Context, id string) (api.Job, error) {
 
 // Finish ends a job.
 func (s *Server) Finish(ctx context.Context, id string) (api.Job, error) {
-	return s.change(ctx, id, func(_ *store.Tx, j *control.Job) error { j.Finish(); return nil })
+	return s.change(ctx, id, func(tx *store.Tx, j *control.Job) error {
+		reports, err := tx.TakeReports(id, reportsAtOnce) // the last ones count
+		if err != nil {
+			return err
+		}
+		if len(reports) > 0 && j.Missing == 0 {
+			if err := s.take(tx, j, reports); err != nil {
+				return err
+			}
+		}
+		j.Finish()
+		return nil
+	})
 }
 
 // Measure proves on the job itself what its plan saves.
