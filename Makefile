@@ -33,7 +33,7 @@ build: ## Build bin/perseus, and bin/perseus-static: without NVML, for servers a
 
 .PHONY: test
 test: need-race ## Run all tests with the race detector (PKG=./dag for one package)
-	CGO_ENABLED=1 $(GO) test -race $(PKG)
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m $(PKG)
 
 .PHONY: lint
 lint: fmt-check vet staticcheck tidy-check ## All checks that do not run the code
