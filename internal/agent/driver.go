@@ -39,8 +39,9 @@ type driver struct {
 	idle              chan struct{} // closed when the GPU is free; nil while it is
 	settling          settling
 	// awake: the goroutine is about to look for what to do; else it sleeps until armed, or for good without a timer.
-	awake bool
-	armed time.Duration
+	awake, gone bool
+	armed       time.Duration
+	asleep      sync.Cond // awake is no more, or gone is
 }
 
 // never is later than any time.
@@ -57,11 +58,14 @@ type settling struct {
 
 func newDriver(a *Agent, dev gpu.Device) *driver {
 	i := dev.Info()
-	return &driver{a: a, id: i.ID, info: i, index: i.Index, dev: dev, wake: make(chan struct{}, 1)}
+	d := &driver{a: a, id: i.ID, info: i, index: i.Index, dev: dev, wake: make(chan struct{}, 1)}
+	d.asleep.L = &d.mu
+	return d
 }
 
-// stir makes the goroutine look for what to do.
+// stir makes the goroutine look for what to do. Called with the lock.
 func (d *driver) stir() {
+	d.awake = true
 	select {
 	case d.wake <- struct{}{}:
 	default:
@@ -73,13 +77,17 @@ func (a *Agent) now() time.Duration { return time.Duration(a.c.Clock.Now().UnixN
 
 // run does what there is to do until ctx ends.
 func (d *driver) run(ctx context.Context) {
+	var timer <-chan time.Time
+	stop := func() bool { return true }
+	defer func() { stop() }()
+	defer d.leave()
 	for ctx.Err() == nil {
 		wait, some := d.step()
 		if some && wait <= 0 {
 			continue
 		}
-		var timer <-chan time.Time
-		stop := func() bool { return true }
+		stop() // only now: what the timer was for has been done
+		timer, stop = nil, func() bool { return true }
 		if some {
 			timer, stop = d.a.c.Clock.NewTimer(wait)
 		}
@@ -88,8 +96,15 @@ func (d *driver) run(ctx context.Context) {
 		case <-d.wake:
 		case <-ctx.Done():
 		}
-		stop()
 	}
+}
+
+// leave tells those who wait for the goroutine that it is gone.
+func (d *driver) leave() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.gone = true
+	d.asleep.Broadcast()
 }
 
 // probe finds out what the GPU offers.
@@ -120,6 +135,9 @@ func (d *driver) step() (wait time.Duration, some bool) {
 	d.awake, d.armed = t != nil || some && at <= now, never
 	if some {
 		d.armed = at
+	}
+	if !d.awake {
+		d.asleep.Broadcast()
 	}
 	d.mu.Unlock()
 	if t != nil {

@@ -171,12 +171,28 @@ func (s *Session) Send(events ...wire.Event) {
 		s.handle(e, now)
 		missed = missed || e.Kind == wire.StepEnd || e.Kind == wire.StepBegin
 	}
-	missed = missed || d.missed(now)
-	d.mu.Unlock()
-	s.a.count(func(st *Stats) { st.Events += int64(len(events)) })
-	if missed {
+	if missed || d.missed(now) {
 		d.stir()
 	}
+	d.mu.Unlock()
+	s.a.count(func(st *Stats) { st.Events += int64(len(events)) })
+}
+
+// Settle waits until the agent has done what is due by the events sent so far. A process in real time has no need of it;
+// one that lives on a clock of its own can hold that clock meanwhile, so that the agent is never late by it.
+func (s *Session) Settle() {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	for s.d.awake && !s.d.gone {
+		s.d.asleep.Wait()
+	}
+}
+
+// Version is the version of the schedules that the rank's latest iteration followed; 0: none.
+func (s *Session) Version() int64 {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	return s.version
 }
 
 // strange is how far the time of an event may be from the agent's: beyond it the clocks are not the same one, and the

@@ -40,7 +40,6 @@ func less(a, b float64) float64 { return 100 * (1 - b/a) }
 const (
 	atMaximum = 3
 	byPlan    = 6
-	late      = 3 // before a schedule counts as followed
 )
 
 // tell trains and returns the result. With Keep it calls done with it, and trains on until ctx ends. The training has
@@ -292,8 +291,8 @@ func (s *story) settled(ctx context.Context, wished func() bool) (now api.Schedu
 		if now, err = s.schedules(ctx); err != nil {
 			return now, m, err
 		}
-		// The server reckons in real time how far the ranks are: in scaled time its schedules come a little late.
-		for s.last.Number-s.joined < int(now.EffectiveIteration)+late {
+		// The server reckons in real time how far the ranks are: in scaled time its schedules may come late.
+		for !s.world.follow(now.Version) {
 			if _, err := s.next(ctx); err != nil {
 				return now, m, err
 			}

@@ -19,8 +19,11 @@ import (
 // session is a rank at its agent, as the training loop speaks to it.
 type session struct{ *agent.Session }
 
-// Event tells the agent what the rank does.
-func (s session) Event(e wire.Event) { s.Send(e) }
+// Event tells the agent what the rank does, and lets it act before time goes on.
+func (s session) Event(e wire.Event) {
+	s.Send(e)
+	s.Settle()
+}
 
 // world is what runs besides the training: the server and the agents.
 type world struct {
@@ -117,6 +120,16 @@ func (w *world) spec() api.JobSpec {
 
 // rank is the global rank of a place: data-parallel neighbours come first, as in Megatron-LM.
 func (w *world) rank(pipeline, rank int) int { return rank*w.config.Pipelines + pipeline }
+
+// follow tells whether all ranks follow the schedules of a version, or of a later one.
+func (w *world) follow(version int64) bool {
+	for _, s := range w.attach {
+		if s.Version() < version {
+			return false
+		}
+	}
+	return true
+}
 
 // join registers the job and attaches all ranks.
 func (w *world) join(ctx context.Context, instructions []string) error {

@@ -2,7 +2,6 @@ package emulated
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -154,23 +153,22 @@ func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	}
 }
 
-// NewTimer returns a channel that gets the time after d, and what ends the timer before. The clock waits until the value is
-// taken or the timer ended, a second of real time at most.
+// NewTimer returns a channel that gets the time after d, and what ends the timer. From then on the clock waits until the
+// timer is ended, so that whoever took the value acts at the time that it was for; a second of real time at most.
 func (c *Clock) NewTimer(d time.Duration) (<-chan time.Time, func() bool) {
-	taken := make(chan time.Time)
+	tick := make(chan time.Time, 1)
 	ended := make(chan struct{})
 	var once sync.Once
 	stop := c.AfterFunc(d, func() {
 		patience := time.NewTimer(time.Second)
 		defer patience.Stop()
+		tick <- c.Now()
 		select {
-		case taken <- c.Now():
-			runtime.Gosched() // whoever took it acts at the time that it was for
 		case <-ended:
 		case <-patience.C:
 		}
 	})
-	return taken, func() bool {
+	return tick, func() bool {
 		once.Do(func() { close(ended) })
 		return stop()
 	}

@@ -73,7 +73,11 @@ func TestTimer(t *testing.T) {
 		c := emulated.NewClock(at(0), 10)
 		tick, stop := c.NewTimer(time.Second)
 		time.Sleep(500 * time.Millisecond)
-		if got := <-tick; !got.Equal(at(time.Second)) || stop() {
+		if got := <-tick; !got.Equal(at(time.Second)) {
+			t.Error(got)
+		}
+		time.Sleep(500 * time.Millisecond) // acting on it takes a while, but no time
+		if got := c.Now(); !got.Equal(at(time.Second)) || stop() {
 			t.Error(got)
 		}
 		_, forgotten := c.NewTimer(time.Second)
