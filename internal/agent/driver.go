@@ -172,7 +172,7 @@ func (d *driver) choose(now time.Duration) (t task, at time.Duration, some bool)
 		case when > now:
 			later(when)
 		case r.MHz == own && !d.changed || d.readOnly != "":
-			l.asked(r, now, false) // there is nothing to take back
+			l.follower.Asked(r) // there is nothing to take back
 			return nil, now, true
 		default:
 			return func() { d.set(l, r) }, 0, false
@@ -248,13 +248,16 @@ func (d *driver) set(l *Session, r request) {
 	first := !d.changed
 	d.recorded, d.changed = true, true
 	d.mu.Unlock()
-	target := r.MHz
+	target, measure := r.MHz, false
+	if r.MHz != own {
+		target = d.listed(r.MHz)
+		measure = d.telling(target)
+	}
 	begin := d.a.now()
 	var err error
 	if r.MHz == own {
 		err = d.dev.UnlockClocks()
 	} else {
-		target = d.listed(r.MHz)
 		err = d.dev.LockClocks(gpu.Range{Min: target, Max: target})
 	}
 	d.a.count(func(s *Stats) {
@@ -267,10 +270,9 @@ func (d *driver) set(l *Session, r request) {
 	defer d.mu.Unlock()
 	if err == nil {
 		d.retries = 0
-		l.asked(r, begin, true)
+		l.asked(r, begin, measure)
 		d.settling = settling{}
 		if r.MHz != own {
-			measure := d.a.latency.wanted(modelOf(d.info), target)
 			_, latest := d.a.latency.of(modelOf(d.info), target)
 			d.settling = settling{on: true, mhz: target, since: begin, next: begin + latest + latest/4, measure: measure}
 			if measure {
@@ -283,6 +285,19 @@ func (d *driver) set(l *Session, r request) {
 	if d.readOnly != "" && first {
 		d.changed = false // it was refused
 	}
+}
+
+// telling tells whether a switch to a clock will show how long one takes: that is wanted, the GPU has another clock, and
+// no request is on its way that this one would take back.
+func (d *driver) telling(target int) bool {
+	if !d.a.latency.wanted(modelOf(d.info), target) {
+		return false
+	}
+	d.mu.Lock()
+	pending := d.settling.on
+	d.mu.Unlock()
+	mhz, err := d.dev.Clock()
+	return err == nil && !pending && max(mhz, target)-min(mhz, target) > d.tolerance()
 }
 
 // failed acts on the error of a call that changes something. Called with the lock.
@@ -355,8 +370,8 @@ func (d *driver) watchClock(l *Session) {
 		s.on = false
 	case off <= d.tolerance():
 		l.achieved[s.mhz] = mhz
-		l.settled(now, s.mhz)
 		if s.measure {
+			l.meter.Clock(now, s.mhz)
 			if n := d.a.latency.add(model, s.mhz, now-s.since); n == 1 || n == enough {
 				l.follower.Retime()
 			}
@@ -367,7 +382,9 @@ func (d *driver) watchClock(l *Session) {
 	default:
 		// Held back, or set by somebody else: reported, never fought.
 		l.achieved[s.mhz] = mhz
-		l.settled(now, s.mhz)
+		if s.measure {
+			l.meter.Clock(now, s.mhz)
+		}
 		l.checkCapped = true
 		if !l.told {
 			l.told = true

@@ -260,17 +260,14 @@ func (s *Session) stage(chunk int) int {
 	return chunk*s.hello.Spec.PP + s.hello.PP
 }
 
-// asked says that a clock was asked for at a time; called tells whether the GPU was, or only would have been.
-func (s *Session) asked(r request, at time.Duration, called bool) {
+// asked says that the GPU was asked for a clock at a time; watched, that it will be seen when the clock is there.
+func (s *Session) asked(r request, at time.Duration, watched bool) {
 	s.follower.Asked(r)
-	if !called {
-		return
-	}
 	earliest, latest := s.latencyOf(r.MHz)
 	s.meter.Clock(at+earliest, meter.Changing)
-	if r.MHz == own || !s.a.latency.wanted(modelOf(s.d.info), s.d.listed(r.MHz)) {
+	if !watched {
 		s.meter.Clock(at+latest, r.MHz)
-	} // else it is watched
+	}
 }
 
 // latencyOf returns within which times the GPU changes to a clock.
@@ -279,13 +276,6 @@ func (s *Session) latencyOf(mhz int) (earliest, latest time.Duration) {
 		mhz = s.d.listed(mhz)
 	}
 	return s.a.latency.of(modelOf(s.d.info), mhz)
-}
-
-// settled says that a clock that was asked for is there.
-func (s *Session) settled(at time.Duration, mhz int) {
-	if s.a.latency.wanted(modelOf(s.d.info), mhz) {
-		s.meter.Clock(at, mhz)
-	}
 }
 
 // apply takes a schedule of the server.
