@@ -20,6 +20,7 @@ type header struct {
 	AskedFactor     *Ratio                  `json:"asked_factor,omitempty"`
 	AskedPower      *unit.Power             `json:"asked_power_w,omitempty"`
 	Margin          Ratio                   `json:"margin"`
+	Hold            *unit.Time              `json:"hold_s,omitempty"`
 	Effort          string                  `json:"effort"`
 	Feasible        bool                    `json:"feasible"`
 	Note            string                  `json:"note,omitempty"`
@@ -62,6 +63,9 @@ func (p *Plan) WriteJSON(w io.Writer) error {
 		WaitTime: p.WaitTime, WaitEnergy: p.WaitEnergy,
 		BaselineTime: p.BaselineTime, BaselineEnergy: p.BaselineEnergy, Saving: p.Saving,
 		Schedule: p.Schedule, Microbatches: p.Microbatches, ProfileSHA256: p.ProfileSHA256,
+	}
+	if p.Request.Hold > 0 {
+		h.Hold = &p.Request.Hold
 	}
 	switch p.Request.Goal {
 	case WithinTime:

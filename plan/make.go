@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/perseus-energy/perseus/dag"
 	"github.com/perseus-energy/perseus/frontier"
@@ -51,7 +52,7 @@ func (n *Planner) Make(r Request) (*Plan, error) {
 		if err := m.fromFile(); err != nil {
 			return nil, err
 		}
-		return m.plan(), nil
+		return m.finish()
 	}
 	s, err := solve(n.job, n.round, r, m.gapAhead())
 	if err != nil {
@@ -61,6 +62,24 @@ func (n *Planner) Make(r Request) (*Plan, error) {
 	if r.Margin == 0 {
 		if err := m.improve(); err != nil {
 			return nil, err
+		}
+	}
+	return m.finish()
+}
+
+// finish has clocks kept for as long as the request says, proves what is not proved by the file, and returns the plan.
+func (m *maker) finish() (*Plan, error) {
+	if m.request.Hold > 0 {
+		ranks := make([]int32, 1, len(m.order.Ranks)+1)
+		for _, actions := range m.order.Ranks {
+			ranks = append(ranks, ranks[len(ranks)-1]+int32(len(actions)))
+		}
+		if held := round.Hold(m.problem, m.choice, ranks, m.request.Hold, m.cost.Time); !slices.Equal(held, m.choice) {
+			m.candidate, m.point = candidate{held, m.problem.EvaluateChoice(m.start, held)}, -1
+			if m.request.Goal == AveragePower && m.feasible && !within(m.cost, m.request.Power) {
+				m.feasible = false
+				m.note = fmt.Sprintf("where clocks are kept for %v, this plan draws %v", m.request.Hold, averagePower(m.cost))
+			}
 		}
 	}
 	if m.point < 0 {

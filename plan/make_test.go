@@ -344,3 +344,70 @@ func TestRequestErrors(t *testing.T) {
 		t.Error("an unknown goal is no error")
 	}
 }
+
+// TestHold plans for GPUs that switch slowly: no clock is kept for less than asked, no plan is slower than without, and its
+// bound holds.
+func TestHold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFrontier(t)
+		n := quick(t, f)
+		r := drawRequest(t, f)
+		free, err := n.Make(r)
+		if err != nil {
+			t.Fatalf("%+v: %v", r, err)
+		}
+		r.Hold = 1 + unit.Time(rapid.Int64Range(0, int64(2*free.Time)).Draw(t, "hold"))
+		p, err := n.Make(r)
+		if err != nil {
+			t.Fatalf("%+v: %v", r, err)
+		}
+		simulate(t, n, p)
+		if p.Time > free.Time || p.Bound > p.Energy {
+			t.Errorf("takes %v and %v for %v without holding, bound %v", p.Time, p.Energy, free.Time, p.Bound)
+		}
+	})
+}
+
+// TestHeld checks on a job like real ones how long clocks are kept, and that hardly anything is lost where that is little.
+func TestHeld(t *testing.T) {
+	f := exampleFrontier(t)
+	n := planner(t, f)
+	for _, r := range []Request{{Goal: Fastest}, {Goal: Straggler, Factor: 6 * One / 5}, {Goal: Slowdown, Factor: 11 * One / 10, Effort: round.Normal}, {Goal: LeastEnergy}} {
+		free, err := n.Make(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, hold := range []unit.Time{unit.Millisecond, 30 * unit.Millisecond, 80 * unit.Millisecond, 200 * unit.Millisecond, 500 * unit.Millisecond, unit.MaxMakespan} {
+			r.Hold = hold
+			p, err := n.Make(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			changes := 0
+			for rank, ops := range p.Ranks {
+				begin := 0
+				for i := 1; i <= len(ops); i++ {
+					end := free.Time + ops[0].Start
+					if i < len(ops) {
+						if ops[i].Knobs == ops[begin].Knobs {
+							continue
+						}
+						end = ops[i].Start
+						changes++
+					}
+					if held := end - ops[begin].Start; held < hold && (begin > 0 || i < len(ops)) {
+						t.Errorf("%v, hold %v: rank %d keeps the clock of ops %d to %d for %v", r.Goal, hold, rank, begin, i, held)
+					}
+					begin = i
+				}
+			}
+			t.Logf("%v, %v: saves %s, %s without; %d changes", r.Goal, hold, p.Saving.Percent(), free.Saving.Percent(), changes)
+			if hold == unit.Millisecond && (p.Energy != free.Energy || p.Point != free.Point) {
+				t.Errorf("%v: another plan although all ops are longer", r.Goal)
+			}
+			if p.Time > free.Time || p.Saving < 0 || p.Bound > p.Energy {
+				t.Errorf("%v, hold %v: %v saves %s", r.Goal, hold, p.Time, p.Saving.Percent())
+			}
+		}
+	}
+}

@@ -50,6 +50,17 @@ type Request struct {
 	// than measured without making the iteration longer than planned.
 	Margin Ratio
 	Effort round.Effort
+	// Hold is how long a GPU keeps a clock at least, from the start of an op to the start of the next one with another
+	// clock: longer than a switch takes. 0: any op may have a clock of its own. The plan keeps the time that it would have
+	// without.
+	Hold unit.Time
+}
+
+// HoldFor returns how long to hold clocks on GPUs whose switches take up to latency: 1.3 times that, so that a request is
+// never followed by another before it is in effect, and 10 ms in any case, as calls of the driver share a lock.
+func HoldFor(latency unit.Time) unit.Time {
+	v, _ := unit.Scale(min(max(latency, 0), unit.MaxMakespan/2), 13*One/10, unit.Up)
+	return max(v, 10*unit.Millisecond)
 }
 
 // maxRatio bounds factors and margins, so that no product overflows.
@@ -93,6 +104,9 @@ func (r Request) Check() error {
 		}
 	default:
 		return fmt.Errorf("there is no goal %v", r.Goal)
+	}
+	if r.Hold < 0 || r.Hold > unit.MaxMakespan {
+		return &Error{"hold", r.Hold.String(), fmt.Sprintf("expected 0s to %v", unit.MaxMakespan)}
 	}
 	if r.Margin < 0 || r.Margin > One {
 		return &Error{"margin", r.Margin.Percent(), "expected 0% to 100%"}

@@ -22,9 +22,10 @@ type planCommand struct {
 	Power     *unit.Power `xor:"goal" group:"What to plan for (one of these):" placeholder:"15kW" help:"The fastest plan that draws at most this on average, all GPUs of the pipeline together."`
 	MinEnergy bool        `aliases:"least-energy" xor:"goal" group:"What to plan for (one of these):" help:"The least energy, whatever the time."`
 
-	Margin percentage   `placeholder:"0.5%" help:"Leave room for ops that run longer than measured: those that the plan slows down may take this much longer without delaying the iteration."`
-	Effort round.Effort `default:"normal" choices:"fast,normal,best" placeholder:"normal" help:"fast takes a point of the frontier as it is, normal solves anew for the very time, best takes minutes."`
-	Strict bool         `help:"Fail where no plan does what is asked, instead of giving the nearest."`
+	Margin        percentage   `placeholder:"0.5%" help:"Leave room for ops that run longer than measured: those that the plan slows down may take this much longer without delaying the iteration."`
+	SwitchLatency *unit.Time   `placeholder:"60ms" help:"Plan for GPUs whose switch of clocks takes up to this long: each keeps a clock for 1.3 times that, and 10ms, at least."`
+	Effort        round.Effort `default:"normal" choices:"fast,normal,best" placeholder:"normal" help:"fast takes a point of the frontier as it is, normal solves anew for the very time, best takes minutes."`
+	Strict        bool         `help:"Fail where no plan does what is asked, instead of giving the nearest."`
 
 	jsonFlag
 	Format string `enum:"csv,json,zeus" default:"csv" help:"csv (one op a line), json (for programs, with the bound) or zeus (for Zeus's PointSolution schedulers)."`
@@ -54,6 +55,12 @@ func (c *planCommand) request() (plan.Request, error) {
 		return plan.Request{}, errors.New("say what to plan for: one of --fastest, --time, --slowdown, --straggler, --power, --min-energy")
 	}
 	r := g.of(plan.Request{Margin: c.Margin.ratio(), Effort: c.Effort})
+	if c.SwitchLatency != nil {
+		if *c.SwitchLatency < 0 || *c.SwitchLatency > unit.MaxOpTime {
+			return r, fmt.Errorf("--switch-latency %v: expected 0s to %v", *c.SwitchLatency, unit.MaxOpTime)
+		}
+		r.Hold = plan.HoldFor(*c.SwitchLatency)
+	}
 	return r, r.Check()
 }
 

@@ -10,8 +10,8 @@
 //
 // Neighbouring ops are merged, and then share the highest clock among them, as long as a stretch of equal clocks is
 // shorter than 1.25 latencies, as a request that follows so soon would take the one before back, or than 10 ms, as calls
-// of the driver share a lock. The shortest stretch is
-// merged with the neighbour of the nearer clock. With switching by phase the ops before the first backward, those after
+// of the driver share a lock. The shortest stretch is merged with the neighbour of the nearer clock. A server that knows the
+// latency makes plans in which no stretch is as short, so that nothing is merged. With switching by phase the ops before the first backward, those after
 // the last forward and those between are a stretch each; by step there is one for the whole iteration.
 //
 // An iteration whose ops differ from the plan runs at the highest clock from then on to its end. So do evaluations.
@@ -38,8 +38,8 @@ type Switching string
 
 // The kinds of switching.
 const (
-	// Auto is Fine where half of the ops take three latencies or more, else Phase where half of the phases do, else
-	// Step.
+	// Auto is Fine where the plan holds clocks for long enough, or half of the ops take three latencies or more, else
+	// Phase where half of the phases do, else Step.
 	Auto  Switching = "auto"
 	Fine  Switching = "fine"
 	Phase Switching = "phase"
@@ -70,6 +70,8 @@ type Plan struct {
 	MHz map[string]int
 	// Iteration is how long one is expected to take.
 	Iteration time.Duration
+	// Hold is how long each clock was planned to be kept at least; 0: that was not planned for.
+	Hold time.Duration
 }
 
 // shortest is how many latencies a stretch of equal clocks lasts at least, and least how long in any case.
@@ -221,6 +223,13 @@ func automatic(p Plan, latency func(int) time.Duration) Switching {
 		return 2*n >= len(v)
 	}
 	single := make([]segment, len(p.Ops))
+	need := time.Duration(0)
+	for _, op := range p.Ops {
+		need = max(need, latency(op.MHz))
+	}
+	if p.Hold > 0 && float64(p.Hold) >= shortest*float64(need) {
+		return Fine
+	}
 	for i, op := range p.Ops {
 		single[i] = segment{mhz: op.MHz, length: op.Time}
 	}
