@@ -98,6 +98,9 @@ func (f *full) Write(b []byte) (int, error) {
 // TestFullOutput has no command whose output is lost, in part or all, end as if it
 // had been written.
 func TestFullOutput(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long under the race detector")
+	}
 	profile := smallProfile(t, 2, false)
 	file, _ := frontierOf(t, "-p", profile, "--schedule", "1f1b", "-m", "2", "--blocking-power", "60")
 	lines := [][]string{

@@ -69,6 +69,9 @@ func TestReferenceOrders(t *testing.T) {
 // forwards and backwards only, verifies it, and makes a plan and a file of another
 // schedule's name of it.
 func TestEverySchedule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long under the race detector")
+	}
 	profiles := map[int]string{}
 	for _, s := range pipeline.Schedules() {
 		size := pipeline.Size{Ranks: 2, Microbatches: 4}

@@ -10,6 +10,9 @@ import (
 // TestLarge has jobs that are too large for all points refused, with the way out, and
 // large ones announced before the work begins.
 func TestLarge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long under the race detector")
+	}
 	profile := smallProfile(t, 2, false)
 	common := []string{"-p", profile, "--blocking-power", "60"}
 	for _, test := range []struct {

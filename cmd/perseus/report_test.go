@@ -56,6 +56,9 @@ func TestReportOfAny(t *testing.T) {
 
 // TestReportSize: the page of 8 ranks and 96 microbatches stays small.
 func TestReportSize(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long under the race detector")
+	}
 	const most = 3 << 20
 	p := shareddata.Shared(t, "data", "profiles", "gpt3-175b-a100-sxm.csv")
 	f := filepath.Join(t.TempDir(), "F.json")

@@ -316,3 +316,17 @@ func TestMerge(t *testing.T) {
 		}
 	})
 }
+
+// TestHeld: a plan that was made for the latency is followed op by op, whatever the ops' length.
+func TestHeld(t *testing.T) {
+	p := two()
+	p.Ops[0].Time, p.Ops[1].Start, p.Ops[1].Time, p.Iteration = 90*ms, 90*ms, 90*ms, 180*ms
+	for hold, want := range map[time.Duration]int{0: 1, 74 * ms: 1, 78 * ms: 0} {
+		f := follow.New(follow.Auto, constant(60*ms), 0)
+		p.Hold = hold
+		f.Offer(p)
+		if n := f.Merged(); n != want {
+			t.Errorf("held for %v: %d ops merged, want %d", hold, n, want)
+		}
+	}
+}
