@@ -81,6 +81,9 @@ func BenchmarkChosen(b *testing.B) {
 // TestChosenOfSmoothStages has pipelines whose breakpoints lie as close together
 // as the rounding of slopes allows.
 func TestChosenOfSmoothStages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long under the race detector")
+	}
 	for _, seed := range []uint64{27, 34} {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var text bytes.Buffer
