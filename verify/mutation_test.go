@@ -73,6 +73,9 @@ func invalid(text []byte, i int) bool {
 // TestEveryDigit changes each digit of a file, one at a time, and has each
 // change caught as a violation.
 func TestEveryDigit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long under the race detector")
+	}
 	long := os.Getenv("PERSEUS_LONG_TESTS") != ""
 	profile := invented(3)
 	for _, tt := range []struct {
@@ -305,6 +308,9 @@ func TestRandomBytes(t *testing.T) {
 
 // TestMeasuredDigits changes some digits of a measured job's file.
 func TestMeasuredDigits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long under the race detector")
+	}
 	profile := shared(t, "gpt3-175b-a100-sxm.csv")
 	text := written(t, made(t, profile, "1f1b", pipeline.Size{Microbatches: 12}, 83_640_000, characterize.Options{}))
 	rng := rand.New(rand.NewPCG(3, 4))
