@@ -48,6 +48,16 @@ func (l *latencies) of(model string, mhz int) (earliest, latest time.Duration) {
 	return 0, latest
 }
 
+// longest returns the largest latency that was measured of a model; 0: none was.
+func (l *latencies) longest(model string) (d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, v := range l.seen[model] {
+		d = max(d, slices.Max(v))
+	}
+	return d
+}
+
 // wanted tells whether a switch to a target should be measured.
 func (l *latencies) wanted(model string, mhz int) bool {
 	l.mu.Lock()

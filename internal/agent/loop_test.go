@@ -321,3 +321,74 @@ func TestIterationTime(t *testing.T) {
 }
 
 var errDown = errors.New("down")
+
+// TestTrial: where calls delay what runs, that is found out and reported, and where they do not, nothing is.
+func TestTrial(t *testing.T) {
+	for _, cost := range []time.Duration{0, 2 * ms} {
+		t.Run(cost.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conf := config(7, 5*ms, 20*ms, time.Now)
+				conf.CallCost = cost
+				b, err := emulated.New(conf)
+				if err != nil {
+					t.Fatal(err)
+				}
+				up := newServer()
+				a, stop := start(t, agent.Config{
+					Open:   func() ([]gpu.Device, func() error, error) { return []gpu.Device{b.Open()}, nil, nil },
+					Uplink: up,
+				})
+				s, err := a.Attach(t.Context(), hello(7))
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, plan := alternating(4, 80*ms, 1200, 990)
+				plan.IterationNs = 0
+				for i, mhz := range plan.FrequencyMHz {
+					plan.StartNs[i], plan.TimeNs[i] = plan.IterationNs, int64(80e9/mhz)
+					plan.IterationNs += plan.TimeNs[i]
+				}
+				up.publish(0, 5, plan)
+				work := b.Formula("work", 80e6, 0, 1)
+				sequence := uint64(0)
+				event := func(k wire.Kind, i int) {
+					sequence++
+					s.Send(wire.Event{Kind: k, Instruction: uint8(i % 2), Microbatch: uint32(i / 2), Sequence: sequence, TimeNs: uint64(time.Now().UnixNano())})
+				}
+				b.Join()
+				for range 60 {
+					event(wire.StepBegin, 0)
+					for i := range plan.Instruction {
+						if _, err := b.Start(time.Now(), work); err != nil {
+							t.Fatal(err)
+						}
+						event(wire.OpBegin, i) // what is called now delays it
+						for end, running := b.End(); running; end, running = b.End() {
+							time.Sleep(max(1, time.Until(end)))
+						}
+						event(wire.OpEnd, i)
+					}
+					event(wire.StepEnd, 0)
+				}
+				time.Sleep(2 * time.Second)
+				reports := up.taken()
+				last := reports[len(reports)-1]
+				low, high := 0.0065, 0.0075 // 1.3 times 5 ms, found to a millisecond
+				if cost > 0 {
+					low, high = 0.8, 1.2 // 500 times 2 ms
+				}
+				if last.HoldS < low || last.HoldS > high {
+					t.Errorf("clocks are to be kept for %v s", last.HoldS)
+				}
+				if early := reports[2]; early.HoldS > 0.01 {
+					t.Errorf("before the trial: %v s", early.HoldS)
+				}
+				b.Leave()
+				s.Close()
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

@@ -16,7 +16,7 @@ import (
 // clocks are run in turn, an iteration each, as those of a uniform one are. A plan whose slices do not fit together is
 // maximum clock.
 func planOf(all api.Schedules, r *api.RankSchedule) follow.Plan {
-	p := follow.Plan{Version: all.Version, From: all.EffectiveIteration, Iteration: time.Duration(r.IterationNs)}
+	p := follow.Plan{Version: all.Version, From: all.EffectiveIteration, Iteration: time.Duration(r.IterationNs), Hold: time.Duration(r.HoldNs)}
 	n := len(r.Instruction)
 	switch {
 	case r.Mode == api.Uniform:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perseus-energy/perseus/internal/agent/follow"
 	"github.com/perseus-energy/perseus/internal/agent/meter"
+	"github.com/perseus-energy/perseus/internal/agent/trial"
 	"github.com/perseus-energy/perseus/internal/api"
 )
 
@@ -94,6 +95,7 @@ func (s *Session) send() {
 	s.report = nil
 	r := p.r
 	r.Rank = s.hello.Rank
+	r.HoldS = trial.Hold(s.a.latency.longest(modelOf(s.d.info)), s.trial.Cost()).Seconds()
 	r.TimeS = p.time / float64(r.Iterations)
 	if p.energies > 0 {
 		r.EnergyJ = p.energy / float64(p.energies)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perseus-energy/perseus/internal/agent/follow"
 	"github.com/perseus-energy/perseus/internal/agent/meter"
+	"github.com/perseus-energy/perseus/internal/agent/trial"
 	"github.com/perseus-energy/perseus/internal/api"
 	"github.com/perseus-energy/perseus/internal/wire"
 )
@@ -46,6 +47,11 @@ type Session struct {
 	capped                 time.Duration
 	achieved               map[int]int // by clock asked for
 	told                   bool
+
+	trial    trial.Trial
+	began    time.Duration // of the step under way
+	needless bool          // the trial has the call that set the clock repeated in this step
+	repeat   bool          // now
 }
 
 // Attach leases a GPU to a rank of this process, as a hello over the socket does for another one. It waits for Run to
@@ -221,7 +227,10 @@ func (s *Session) handle(e wire.Event, now time.Duration) {
 	switch e.Kind {
 	case wire.StepBegin:
 		s.endStep(at)
+		s.tried(at)
 		s.follower.StepBegin(at, e.Evaluation())
+		s.began = at
+		s.needless = s.trial.Begin(s.follower.Iteration(), s.tries() && !e.Evaluation())
 		if v := s.follower.Version(); v != s.version && !e.Evaluation() {
 			s.version = v
 			s.meter.Reset()
@@ -240,9 +249,28 @@ func (s *Session) handle(e wire.Event, now time.Duration) {
 			op.Stage = s.stage(int(e.Chunk))
 		}
 		s.meter.Begin(at, meter.Op{Stage: op.Stage, Instruction: name})
+		s.repeat = s.needless
 	case wire.OpEnd:
 		s.follower.OpEnd(at)
 		s.meter.End(at)
+	}
+}
+
+// tries tells whether what calls cost can be tried by the plan of the iteration under way.
+func (s *Session) tries() bool {
+	automatic := s.a.c.Switching == "" || s.a.c.Switching == follow.Auto
+	return automatic && s.d.readOnly == "" && !s.d.overridden && s.follower.Mode() == follow.Planned && s.follower.Changes() > 0
+}
+
+// tried takes the end of a step for the trial.
+func (s *Session) tried(at time.Duration) {
+	if s.trial.Over() {
+		return
+	}
+	s.trial.End(s.follower.Iteration(), at-s.began, s.follower.AsPlanned())
+	if cost := s.trial.Cost(); cost > 0 {
+		s.a.log.Warn("setting clocks delays the training; clocks are to change less often", "gpu", s.d.id, "job", s.hello.Job,
+			"rank", s.hello.Rank, "cost_of_a_call", cost, "kept_for", trial.Hold(s.a.latency.longest(modelOf(s.d.info)), cost))
 	}
 }
 
@@ -307,7 +335,7 @@ func (s *Session) restart() {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	s.follower.Restart()
-	s.report = nil
+	s.report, s.trial, s.needless = nil, trial.Trial{}, false
 	s.d.stir()
 }
 

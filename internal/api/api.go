@@ -191,6 +191,7 @@ type RankSchedule struct {
 	StartNs      []int64        `json:"op_start_ns,omitempty" doc:"Expected start within the iteration."`
 	TimeNs       []int64        `json:"op_time_ns,omitempty" doc:"Expected duration."`
 	IterationNs  int64          `json:"iteration_ns,omitempty" doc:"Expected duration of an iteration."`
+	HoldNs       int64          `json:"hold_ns,omitempty" doc:"How long each clock is kept at least; 0: that was not planned for."`
 }
 
 // OpReport is what was measured of one instruction of one stage at one clock in the iterations of a report.
@@ -213,6 +214,7 @@ type RankReport struct {
 	TimeS      float64    `json:"time_s" minimum:"0" maximum:"86400" doc:"Mean time of an iteration."`
 	EnergyJ    float64    `json:"energy_j,omitempty" minimum:"0" maximum:"1000000000" doc:"Mean energy of an iteration of this GPU, waiting included."`
 	Unplanned  int        `json:"unplanned,omitempty" minimum:"0" maximum:"1000000" doc:"Iterations whose ops differed from the plan."`
+	HoldS      float64    `json:"hold_s,omitempty" minimum:"0" maximum:"3600" doc:"How long the GPU is to keep a clock at least, by what switches take and cost there: plans are made for the largest of the job's."`
 	Ops        []OpReport `json:"ops,omitempty" maxItems:"4096"`
 }
 

@@ -95,6 +95,9 @@ func (f *Follower) Version() int64 { return f.now.Version }
 // Mode returns that of the iteration under way.
 func (f *Follower) Mode() Mode { return f.now.Mode }
 
+// Changes returns how often the clock changes within the iteration under way by its plan.
+func (f *Follower) Changes() int { return f.now.changes }
+
 // AsPlanned tells whether the step that ended last was a training step that went as planned.
 func (f *Follower) AsPlanned() bool { return !f.evaluation && !f.unplanned }
 

@@ -87,6 +87,8 @@ type prepared struct {
 	next   []int // index of the next op with another clock, len(clocks) where there is none
 	turns  []int // clocks of a Uniform one, from the highest down
 	merged int   // ops whose clock is another than planned
+	// changes is how often the clock changes within an iteration.
+	changes int
 }
 
 // higher returns the faster of two clocks.
@@ -140,8 +142,11 @@ func prepare(p Plan, s Switching, latency func(mhz int) time.Duration) prepared 
 		r.next = make([]int, len(p.Ops))
 		for i := len(p.Ops) - 1; i >= 0; i-- {
 			switch {
-			case i == len(p.Ops)-1 || r.clocks[i] != r.clocks[i+1]:
+			case i == len(p.Ops)-1:
 				r.next[i] = i + 1
+			case r.clocks[i] != r.clocks[i+1]:
+				r.next[i] = i + 1
+				r.changes++
 			default:
 				r.next[i] = r.next[i+1]
 			}

@@ -27,6 +27,8 @@ type Config struct {
 	Limit    gpu.PowerLimit
 	// Latency is from a request to the clock; CounterStep is how often the energy counter moves, 0 for always.
 	Latency, CounterStep time.Duration
+	// CallCost is by how much a call that sets a clock makes the op that runs longer, whether the clock changes or not.
+	CallCost time.Duration
 	// Late is how long after the fact an op can be told. Reading the counter shows what was known then.
 	Late time.Duration
 	// File, if not empty, keeps the settings from one process to the next, however that one ends, as the driver of a real

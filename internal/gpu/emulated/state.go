@@ -149,6 +149,14 @@ func (b *Board) lock(r gpu.Range) error {
 	if r.Min > r.Max || !b.offers(r.Min) || !b.offers(r.Max) {
 		return gpu.ErrInvalid
 	}
+	if cost := b.c.CallCost; cost > 0 {
+		b.change(func(b *Board, s *state) {
+			if s.op != nil {
+				i, _ := s.clock(b)
+				s.left += float64(cost) / float64(s.op.time[i])
+			}
+		})
+	}
 	if b.known.requested() != r { // asking again does not start the latency anew
 		b.change(lock(r))
 	}
