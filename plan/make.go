@@ -36,6 +36,10 @@ func New(f *frontierfile.File) (*Planner, error) {
 	return &Planner{f, j, round.Round}, nil
 }
 
+// Alone returns a planner of the same plans that works in the calling goroutine
+// only, in up to twice the time.
+func (n *Planner) Alone() *Planner { return &Planner{n.file, n.job, round.Alone} }
+
 // Make returns the plan for a request. At effort fast it is the best point of
 // the file; at the others it is never worse than that. Of equally good plans the
 // fastest is taken. It fails with an *Error on a request that has no answer, and

@@ -8,5 +8,5 @@ import (
 // Search is the search of Normal and Best with a budget of the caller's, from
 // choice, which it improves.
 func Search(p *dag.Problem, s *frontier.Solution, budget int64, choice []int32) {
-	search(p, s, budget, choice)
+	search(p, s, budget, false, choice)
 }

@@ -152,7 +152,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// TestSameEverywhere rounds with one core and with more.
+// TestSameEverywhere rounds with one core and with more, and in one goroutine.
 func TestSameEverywhere(t *testing.T) {
 	p := pipeline(t, profiles[0].file, profiles[0].blocking, 4)
 	s := solution(reference.Solve(p, fastest(p)*103/100))
@@ -163,6 +163,11 @@ func TestSameEverywhere(t *testing.T) {
 	round.Search(p, s, 200_000, one)
 	if !slices.Equal(one, many) {
 		t.Errorf("schedules differ with the number of cores")
+	}
+	small := pipeline(t, profiles[0].file, profiles[0].blocking, 2)
+	s = solution(reference.Solve(small, fastest(small)*103/100))
+	if !slices.Equal(round.Alone(small, s, round.Normal), round.Round(small, s, round.Normal)) {
+		t.Errorf("schedules differ with the number of goroutines")
 	}
 }
 

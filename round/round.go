@@ -58,6 +58,14 @@ func Round(p *dag.Problem, s *frontier.Solution, e Effort) (choice []int32) {
 	return NewRounder(p).Round(s, e, nil)
 }
 
+// Alone is Round in the calling goroutine only: the same schedule in up to twice
+// the time, for those that must leave the other cores to others.
+func Alone(p *dag.Problem, s *frontier.Solution, e Effort) (choice []int32) {
+	r := NewRounder(p)
+	r.alone = true
+	return r.Round(s, e, nil)
+}
+
 // Rounder rounds many solutions of one problem without allocating anew for each.
 // It is not safe for concurrent use.
 type Rounder struct {
@@ -65,6 +73,7 @@ type Rounder struct {
 	start  []unit.Time // by op: earliest start in the schedule at hand
 	late   []unit.Time // by op: latest end
 	second []int32     // a second choice
+	alone  bool
 }
 
 // NewRounder returns a Rounder for p.
@@ -87,7 +96,7 @@ func (r *Rounder) Round(s *frontier.Solution, e Effort, into []int32) (choice []
 		return choice
 	}
 	better := slices.Clone(choice)
-	search(r.p, s, budgetOf(len(better), e), better)
+	search(r.p, s, budgetOf(len(better), e), r.alone, better)
 	if r.makespan(better) <= s.Time {
 		copy(choice, better)
 	}

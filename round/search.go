@@ -40,13 +40,20 @@ var startAlphas = [...]float64{0.1, 0.2, 0.3, 0.15, 0.5, 0.05, 1}
 // the best one, over and over, and searches again for those (large neighbourhood
 // search, Shaw 1998). What it does depends on no clock and no scheduling.
 // It stops at the budget, in candidates a worker, or where nothing can be better.
-func search(p *dag.Problem, s *frontier.Solution, budget int64, choice []int32) {
+// alone has the workers run one after the other.
+func search(p *dag.Problem, s *frontier.Solution, budget int64, alone bool, choice []int32) {
 	models := [2]*model{newModel(p, s, false), newModel(p, s, true)}
 	var team [workers]*worker
 	for k := range team {
 		team[k] = newWorker(uint64(k), p, models, choice)
 	}
 	each := func(f func(*worker)) {
+		if alone {
+			for _, w := range team {
+				f(w)
+			}
+			return
+		}
 		var all sync.WaitGroup
 		for _, w := range team {
 			all.Go(func() { f(w) })
