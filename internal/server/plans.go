@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"sync"
-	"time"
 
 	"github.com/perseus-energy/perseus/frontierfile"
 	"github.com/perseus-energy/perseus/internal/control"
@@ -91,11 +90,15 @@ func (p *plans) with(ctx context.Context, w control.Want, effort round.Effort) e
 	}
 	r := w.Request
 	r.Effort = effort
-	made, err := pl.p.Make(r)
+	planner := pl.p
+	if effort != round.Fast {
+		planner = planner.Alone()
+	}
+	made, err := planner.Make(r)
 	var wish *plan.Error
 	if errors.As(err, &wish) && r.Goal != plan.Fastest {
 		// A wish that no plan can answer: the fastest is the nearest.
-		made, err = pl.p.Make(plan.Request{Goal: plan.Fastest, Effort: effort})
+		made, err = planner.Make(plan.Request{Goal: plan.Fastest, Effort: effort})
 		if err == nil {
 			made.Feasible, made.Note = false, wish.Reason
 		}
@@ -155,12 +158,12 @@ func (s *Server) refineWants(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case w := <-s.refine:
-			began := time.Now()
 			var better bool
 			var err error
 			finished := make(chan struct{})
 			s.planning.Go(func() { // planning cannot be interrupted: Close waits for it
 				defer close(finished)
+				background()
 				better, err = s.plans.better(ctx, w)
 			})
 			select {
@@ -183,11 +186,6 @@ func (s *Server) refineWants(ctx context.Context) error {
 						s.log.Warn("taking a refined plan failed", "job", id, "error", err)
 					}
 				}
-			}
-			// Half of the time at most: jobs that need an answer now come first.
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Since(began)):
 			}
 		}
 	}
