@@ -306,7 +306,12 @@ func TestMerge(t *testing.T) {
 			}
 			clock := asked[0].MHz
 			for _, r := range asked[1:] {
-				if r.At+latency <= op.Start+latency/10+ms {
+				// A rise may come a little after the op has begun, a fall not before the op before has ended.
+				late := time.Duration(0)
+				if r.MHz > clock {
+					late = latency/10 + ms
+				}
+				if r.At+latency <= op.Start+late {
 					clock = r.MHz
 				}
 			}
