@@ -31,16 +31,16 @@ func newLatencies(guess time.Duration) *latencies {
 
 func modelOf(i gpu.Info) string { return i.Name + "|" + i.Driver }
 
-// of returns the least and the largest latency of a target; where it was not measured, none and the largest of the
+// of returns the least and the usual largest latency of a target; where it was not measured, none and that of the
 // model's, or the guess.
 func (l *latencies) of(model string, mhz int) (earliest, latest time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if v := l.seen[model][mhz]; len(v) > 0 {
-		return slices.Min(v), slices.Max(v)
+		return slices.Min(v), usual(v)
 	}
 	for _, v := range l.seen[model] {
-		latest = max(latest, slices.Max(v))
+		latest = max(latest, usual(v))
 	}
 	if latest == 0 {
 		latest = l.guess
@@ -48,14 +48,24 @@ func (l *latencies) of(model string, mhz int) (earliest, latest time.Duration) {
 	return 0, latest
 }
 
-// longest returns the largest latency that was measured of a model; 0: none was.
+// longest returns the usual largest latency that was measured of a model; 0: none was.
 func (l *latencies) longest(model string) (d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, v := range l.seen[model] {
-		d = max(d, slices.Max(v))
+		d = max(d, usual(v))
 	}
 	return d
+}
+
+// usual returns the largest of measured latencies. Of four or more the largest is left out, as a switch that a busy
+// machine came late to see says nothing of the GPU.
+func usual(v []time.Duration) time.Duration {
+	if len(v) < 4 {
+		return slices.Max(v)
+	}
+	sorted := slices.Sorted(slices.Values(v))
+	return sorted[len(sorted)-2]
 }
 
 // wanted tells whether a switch to a target should be measured.

@@ -103,7 +103,7 @@ func indexed(names []string, at []int, name string) ([]string, []int) {
 func ranksOf(p *plan.Plan) []api.RankSchedule {
 	ranks := make([]api.RankSchedule, len(p.Ranks))
 	for r, ops := range p.Ranks {
-		s := api.RankSchedule{Rank: r, Mode: api.Planned, IterationNs: nanoseconds(p.WaitTime.Seconds())}
+		s := api.RankSchedule{Rank: r, Mode: api.Planned, IterationNs: nanoseconds(p.WaitTime.Seconds()), HoldNs: nanoseconds(p.Request.Hold.Seconds())}
 		n := len(ops)
 		s.Stage, s.Microbatch, s.FrequencyMHz = make([]int, 0, n), make([]int, 0, n), make([]int, 0, n)
 		s.StartNs, s.TimeNs, s.Instruction = make([]int64, 0, n), make([]int64, 0, n), make([]int, 0, n)

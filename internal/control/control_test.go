@@ -172,6 +172,7 @@ func TestAnyHistory(t *testing.T) {
 				j.At(w.places)
 				iteration := w.reported + int64(rapid.IntRange(0, 3).Draw(t, "passed"))
 				slow := rapid.SampledFrom([]float64{1, 1, 1, 1.3}).Draw(t, "slow")
+				hold := rapid.SampledFrom([]float64{0, 0, 0.005, 0.06, 0.061, 2, 5000}).Draw(t, "hold")
 				if iteration >= 0 {
 					w.reported = max(w.reported, iteration)
 				}
@@ -179,7 +180,7 @@ func TestAnyHistory(t *testing.T) {
 					if iteration < 0 {
 						continue
 					}
-					report := api.RankReport{Rank: r, Version: j.Version, Iteration: iteration, TimeS: slow, EnergyJ: 300}
+					report := api.RankReport{Rank: r, Version: j.Version, Iteration: iteration, TimeS: slow, EnergyJ: 300, HoldS: hold}
 					for _, name := range []string{"forward", "backward"} {
 						for _, mhz := range []int{1400, 1200, 1000} {
 							s := 140.0 / float64(mhz) * slow
@@ -241,4 +242,54 @@ func TestAnyHistory(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestHold: plans keep clocks for as long as any rank asks, and a little more does not make them anew.
+func TestHold(t *testing.T) {
+	j, err := New("job", api.JobSpec{PP: 2, DP: 2, WorldSize: 4, Microbatches: 3}, Standard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ranks []api.Rank
+	for r := range 4 {
+		ranks = append(ranks, api.Rank{Rank: r, PP: r / 2, DP: r % 2, FrequencyMHz: []int{1400, 1000}})
+	}
+	j.Ready(ranks)
+	j.State, j.Frontier, j.Landmarks, j.Due = api.Running, "frontier", &api.Frontier{MinTimeS: 0.9, MaxTimeS: 2, MaxClockTimeS: 0.95}, true
+	made := map[string]*plan.Plan{}
+	for i, c := range []struct {
+		rank   int
+		hold   float64
+		want   unit.Time
+		change bool
+	}{
+		{0, 0, 0, true}, // the first plan
+		{0, 0.004, 10 * unit.Millisecond, true},
+		{1, 0.0101, 12500 * unit.Microsecond, true},
+		{0, 0.011, 12500 * unit.Microsecond, false},
+		{0, 0.004, 12500 * unit.Microsecond, false},
+		{3, 5000, 12500 * unit.Microsecond, false}, // cannot be
+		{2, 0.05, 59604645 * unit.Nanosecond, true},
+	} {
+		if err := j.Report(&api.RankReport{Rank: c.rank, Version: j.Version, Iteration: int64(i), HoldS: c.hold}, Place{DP: c.rank % 2, PP: c.rank / 2}); err != nil {
+			t.Fatal(err)
+		}
+		j.Advance()
+		version := j.Version
+		j.Effects()
+		for j.Due {
+			if want := j.Deploy(func(q Want) *plan.Plan { return made[q.String()] }); want != nil {
+				made[want.String()] = fakePlan(j, *want)
+			}
+		}
+		got := unit.Time(-1)
+		for _, e := range j.Effects() {
+			if p, ok := e.(Publish); ok {
+				got = unit.Time(p.Body.Rank(0, 0).HoldNs)
+			}
+		}
+		if (j.Version != version) != c.change || c.change && (got-c.want).Seconds() > 1e-6 || c.change && (c.want-got).Seconds() > 1e-6 {
+			t.Errorf("after %v of rank %d: version %d, before %d, held for %v; want %v", c.hold, c.rank, j.Version, version, got, c.want)
+		}
+	}
 }

@@ -61,6 +61,8 @@ type Job struct {
 	// Heard is the newest iteration that each (pipeline, pipeline rank) reported, at pipeline·pp + rank.
 	Heard     []int64 `json:"heard,omitempty"`
 	Unplanned int64   `json:"unplanned,omitempty"`
+	// HoldS is for how long a rank's GPU is to keep a clock at least: the largest that one reported, in s.
+	HoldS float64 `json:"hold_s,omitempty"`
 	// Base holds times of iterations at maximum clock, to tell what an iteration takes besides its pipeline.
 	Base []float64 `json:"base,omitempty"`
 

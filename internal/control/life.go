@@ -49,7 +49,7 @@ func (j *Job) NewGeneration(reason string) {
 	j.Stragglers = slices.DeleteFunc(j.Stragglers, func(s Straggler) bool {
 		return s.Source == detected || s.UntilIteration > 0 || s.AtIteration > 0
 	})
-	j.Before, j.Redeployed = "", false
+	j.Before, j.Redeployed, j.HoldS = "", false, 0
 	j.Kind = ""
 	j.note("state", "generation %d: %s", j.Generation, reason)
 	j.enter(api.Registered, "waiting for all ranks to register")

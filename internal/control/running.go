@@ -101,6 +101,7 @@ func (j *Job) Report(r *api.RankReport, at Place) error {
 	if at.Lead && i == 0 {
 		j.Unplanned += int64(r.Unplanned)
 	}
+	j.held(r.Rank, r.HoldS)
 	switch {
 	case j.State == api.Profiling:
 		j.profiled(r, at)

@@ -39,7 +39,7 @@ type Want struct {
 // String names the want, for caches: equal wants have equal names.
 func (w Want) String() string {
 	r := w.Request
-	return fmt.Sprintf("%s/%s/%d/%d/%d", w.Frontier, r.Goal, r.Time, r.Factor, r.Power)
+	return fmt.Sprintf("%s/%s/%d/%d/%d/%d", w.Frontier, r.Goal, r.Time, r.Factor, r.Power, r.Hold)
 }
 
 // SetStraggler takes word of a slow GPU at a place, replacing what the same source said of it before. A slowdown of 1
@@ -178,7 +178,7 @@ func (j *Job) active() []Straggler {
 }
 
 func (j *Job) answer() string {
-	text := fmt.Sprint(j.Frontier, j.Goal)
+	text := fmt.Sprint(j.Frontier, j.Goal, "/", j.hold())
 	for _, s := range j.active() {
 		text += fmt.Sprint("/", *s.Rank, s.Slowdown, s.MaxFrequencyMHz, s.Frontier, s.ObservedS)
 	}
@@ -197,12 +197,12 @@ func (j *Job) Deploy(plans Plans) (missing *Want) {
 		j.Due = false
 		return nil
 	}
-	base := Want{j.Frontier, j.request()}
+	base := j.want(j.request())
 	p := plans(base)
 	if p == nil {
 		return &base
 	}
-	fastest := Want{Frontier: j.Frontier, Request: plan.Request{Goal: plan.Fastest, Effort: round.Fast}}
+	fastest := j.want(plan.Request{Goal: plan.Fastest, Effort: round.Fast})
 	f := plans(fastest)
 	if f == nil {
 		return &fastest
@@ -216,7 +216,7 @@ func (j *Job) Deploy(plans Plans) (missing *Want) {
 		case s.MaxFrequencyMHz > 0 && s.Frontier == "":
 			continue
 		case s.MaxFrequencyMHz > 0:
-			w := Want{Frontier: s.Frontier, Request: plan.Request{Goal: plan.Fastest, Effort: round.Fast}}
+			w := Want{Frontier: s.Frontier, Request: fastest.Request}
 			if own[s.DP] = plans(w); own[s.DP] == nil {
 				return &w
 			}
@@ -240,7 +240,7 @@ func (j *Job) Deploy(plans Plans) (missing *Want) {
 	j.Factor = 0
 	if slow > p.Time.Seconds() && len(own) < j.Spec.DP {
 		factor := math.Floor(slow/least*1e4) / 1e4
-		w := Want{Frontier: j.Frontier, Request: plan.Request{Goal: plan.Straggler, Factor: ratio(factor), Effort: round.Fast}}
+		w := j.waiting(factor)
 		if factor >= 1 {
 			if others = plans(w); others == nil {
 				return &w
@@ -367,8 +367,17 @@ func (j *Job) slowedTime(p *plan.Plan, rank int, slowdown float64) float64 {
 	return g.Starts(start, func(op int32) unit.Time { return times[op] }).Seconds()
 }
 
-// LikelyFactors returns the straggler factors worth planning for ahead of time.
-func LikelyFactors() []float64 { return []float64{1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5} }
+// Likely returns the plans worth making ahead of time: the one that most pipelines run by now, and those for stragglers to
+// come.
+func (j *Job) Likely() []Want {
+	wants := []Want{j.Wanted()}
+	if j.Spec.DP > 1 {
+		for _, factor := range []float64{1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5} {
+			wants = append(wants, j.waiting(factor))
+		}
+	}
+	return wants
+}
 
 // Better tells that a better plan than one in force can be had: the next Deploy publishes it.
 func (j *Job) Better() {
@@ -386,12 +395,47 @@ func (j *Job) Warm(hash string, blockingW float64) {
 
 // Wanted is the plan that most pipelines run by now.
 func (j *Job) Wanted() Want {
-	base := Want{j.Frontier, j.request()}
-	if j.Plan == nil || j.Landmarks == nil {
-		return base
+	if j.Plan == nil || j.Landmarks == nil || j.Factor < 1 {
+		return j.want(j.request())
 	}
-	if j.Factor >= 1 {
-		return Want{j.Frontier, plan.Request{Goal: plan.Straggler, Factor: ratio(j.Factor), Effort: round.Fast}}
+	return j.waiting(j.Factor)
+}
+
+// waiting is the plan of a pipeline that waits for one that takes factor times the least time.
+func (j *Job) waiting(factor float64) Want {
+	return j.want(plan.Request{Goal: plan.Straggler, Factor: ratio(factor), Effort: round.Fast})
+}
+
+// want is a plan by the job's frontier, with clocks kept for as long as its GPUs are to keep them.
+func (j *Job) want(r plan.Request) Want {
+	r.Hold = j.hold()
+	return Want{j.Frontier, r}
+}
+
+// Holds are planned for in steps, so that a latency that is measured again and again does not make plans again and again.
+const (
+	leastHold = 0.01 // s
+	mostHold  = 3600 // s
+	holdStep  = 1.25
+)
+
+// hold returns for how long plans are to keep a clock at least: the largest that a rank asked for, rounded up to a step.
+func (j *Job) hold() unit.Time {
+	if !(j.HoldS > 0) {
+		return 0
 	}
-	return base
+	steps := math.Ceil(math.Log(j.HoldS/leastHold)/math.Log(holdStep) - 1e-9)
+	return unit.Time(math.Round(leastHold*math.Pow(holdStep, max(steps, 0))*1e6)) * unit.Microsecond
+}
+
+// held takes for how long a rank's GPU is to keep a clock at least.
+func (j *Job) held(rank int, s float64) {
+	if !(s > j.HoldS) || s > mostHold {
+		return
+	}
+	before := j.hold()
+	j.HoldS = s
+	if h := j.hold(); h != before {
+		j.note("hold", "clocks are kept for %v at least from the next plan on, as setting them takes or costs so much on rank %d", h, rank)
+	}
 }

@@ -110,7 +110,8 @@ func (s *story) run(members ...simulate.Member) (span, error) {
 	return span{it.Time.Seconds(), it.Energy().Joules()}, nil
 }
 
-// best returns what the fastest plan saves by the profile that drives the GPUs.
+// best returns what the fastest plan saves by the profile that drives the GPUs, where clocks are kept for as long as their
+// switches take.
 func (s *story) best(ctx context.Context) (float64, error) {
 	job, err := jobs.New(s.Profile, s.cluster.order, []unit.Power{s.Blocking})
 	if err != nil {
@@ -124,7 +125,7 @@ func (s *story) best(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	fastest, err := planner.Make(plan.Request{Goal: plan.Fastest})
+	fastest, err := planner.Make(plan.Request{Goal: plan.Fastest, Hold: plan.HoldFor(unit.Time(s.Latency))})
 	if err != nil {
 		return 0, err
 	}

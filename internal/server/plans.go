@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 
 	"github.com/perseus-energy/perseus/frontierfile"
@@ -13,7 +12,6 @@ import (
 	"github.com/perseus-energy/perseus/internal/store"
 	"github.com/perseus-energy/perseus/plan"
 	"github.com/perseus-energy/perseus/round"
-	"github.com/perseus-energy/perseus/unit"
 )
 
 // Bounds of what is kept ready.
@@ -134,15 +132,7 @@ func (s *Server) frontierBlob(ctx context.Context, hash string) (text []byte, er
 
 // likely has plans made with more work, ahead of time: the one in force, and those for stragglers to come.
 func (s *Server) likely(j *control.Job) {
-	wants := []control.Want{j.Wanted()}
-	if j.Spec.DP > 1 {
-		for _, f := range control.LikelyFactors() {
-			wants = append(wants, control.Want{Frontier: j.Frontier, Request: plan.Request{
-				Goal: plan.Straggler, Factor: unit.Ratio(math.Round(f * float64(unit.One))), Effort: round.Fast,
-			}})
-		}
-	}
-	for _, w := range wants {
+	for _, w := range j.Likely() {
 		select {
 		case s.refine <- w:
 		default:
