@@ -146,6 +146,29 @@ func (s *Server) mutate(ctx context.Context, id string, f func(*store.Tx, *contr
 	return nil, fmt.Errorf("job %s: plans are missing again and again", id)
 }
 
+// rehearse makes the plans that a change of a job will need, on a copy, so that the change itself is one transaction. What
+// fails here is left for the change to say.
+func (s *Server) rehearse(ctx context.Context, id string, f func(*control.Job) error) {
+	v, err := s.hub.get(ctx, id)
+	if err != nil || v.job.State != api.Running {
+		return
+	}
+	j, err := decodeJob(v.row)
+	if err != nil {
+		return
+	}
+	j.Ahead(s.hub.ahead(j))
+	if f(j) != nil || !j.Due {
+		return
+	}
+	for range 16 {
+		want := j.Deploy(s.plans.get)
+		if want == nil || s.plans.make(ctx, *want) != nil {
+			return
+		}
+	}
+}
+
 // settle does the effects of a job, and of what they lead to. It returns a plan that is missing.
 func (s *Server) settle(tx *store.Tx, j *control.Job) (*control.Want, error) {
 	var want *control.Want
@@ -182,13 +205,14 @@ func (s *Server) do(tx *store.Tx, j *control.Job, e control.Effect) error {
 	case control.Publish:
 		body := e.Body
 		if body == nil {
-			like, err := scheduleAt(tx, j.ID, e.Like)
+			like, err := s.scheduleAt(tx, j.ID, e.Like)
 			if err != nil {
 				return err
 			}
 			body = like.Body
 		}
-		text, err := json.Marshal(shown{e.ReportEvery, e.State, body})
+		sh := shown{e.ReportEvery, e.State, body}
+		text, err := json.Marshal(sh)
 		if err != nil {
 			return err
 		}
@@ -196,6 +220,7 @@ func (s *Server) do(tx *store.Tx, j *control.Job, e control.Effect) error {
 		if err != nil {
 			return err
 		}
+		s.shown.put(hash, sh)
 		s.metrics.published(e.Reason)
 		// Ranks need the newest only, and a proof the plan that it repeats.
 		if old := min(e.Version-schedulesKept, j.PlanVersion); old > 0 {
@@ -210,7 +235,7 @@ func (s *Server) do(tx *store.Tx, j *control.Job, e control.Effect) error {
 	return fmt.Errorf("unknown effect %T", e)
 }
 
-func scheduleAt(tx *store.Tx, job string, version int64) (shown, error) {
+func (s *Server) scheduleAt(tx *store.Tx, job string, version int64) (shown, error) {
 	list, err := tx.Schedules(job, version-1, 1)
 	if err != nil {
 		return shown{}, err
@@ -218,10 +243,14 @@ func scheduleAt(tx *store.Tx, job string, version int64) (shown, error) {
 	if len(list) == 0 || list[0].Version != version {
 		return shown{}, fmt.Errorf("job %s has no schedule version %d", job, version)
 	}
-	return loadShown(tx, list[0])
+	return s.loadShown(tx, list[0])
 }
 
-func loadShown(tx *store.Tx, sched store.Schedule) (shown, error) {
+// loadShown returns a schedule as it is stored. It is shared: nobody may change it.
+func (s *Server) loadShown(tx *store.Tx, sched store.Schedule) (shown, error) {
+	if sh, ok := s.shown.get(sched.Body); ok {
+		return sh, nil
+	}
 	text, err := tx.Blob(sched.Body)
 	if err != nil {
 		return shown{}, fmt.Errorf("schedule version %d of job %s: %w", sched.Version, sched.Job, err)
@@ -230,6 +259,7 @@ func loadShown(tx *store.Tx, sched store.Schedule) (shown, error) {
 	if err := json.Unmarshal(text, &sh); err != nil {
 		return shown{}, fmt.Errorf("schedule version %d of job %s: %w", sched.Version, sched.Job, err)
 	}
+	s.shown.put(sched.Body, sh)
 	return sh, nil
 }
 

@@ -235,7 +235,7 @@ func (h *hub) load(tx *store.Tx, id string, before *view) (*view, error) {
 	if v.sched, err = tx.LatestSchedule(id); err != nil {
 		return nil, fmt.Errorf("newest schedule of job %s: %w", id, err)
 	}
-	if v.shown, err = loadShown(tx, v.sched); err != nil {
+	if v.shown, err = h.s.loadShown(tx, v.sched); err != nil {
 		return nil, err
 	}
 	const keep = 16

@@ -18,12 +18,12 @@ import (
 const (
 	plannersMax = 8
 	plansMax    = 128
+	shownMax    = 128
 )
 
 // plans keeps frontiers loaded and plans made, the newest used. What it forgets it can make again.
 type plans struct {
 	blob     func(ctx context.Context, hash string) ([]byte, error)
-	mu       sync.Mutex
 	made     *recent[*plan.Plan]
 	refined  *recent[bool]
 	planners *recent[*planner]
@@ -41,8 +41,6 @@ func newPlans(blob func(context.Context, string) ([]byte, error)) *plans {
 
 // get returns a plan that is there, or nil.
 func (p *plans) get(w control.Want) *plan.Plan {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	made, _ := p.made.get(w.String())
 	return made
 }
@@ -54,36 +52,23 @@ func (p *plans) make(ctx context.Context, w control.Want) error {
 
 // better makes a plan with more work, and says whether it uses less energy than the one that was there.
 func (p *plans) better(ctx context.Context, w control.Want) (bool, error) {
-	p.mu.Lock()
-	_, refined := p.refined.get(w.String())
-	p.mu.Unlock()
-	if refined {
+	if _, refined := p.refined.get(w.String()); refined {
 		return false, nil
 	}
 	before := p.get(w)
 	if err := p.with(ctx, w, round.Normal); err != nil {
 		return false, err
 	}
-	p.mu.Lock()
 	p.refined.put(w.String(), true)
-	p.mu.Unlock()
 	after := p.get(w)
 	return before != nil && after != nil && float64(after.WaitEnergy) < float64(before.WaitEnergy)*(1-1e-5), nil
 }
 
 func (p *plans) with(ctx context.Context, w control.Want, effort round.Effort) error {
-	p.mu.Lock()
-	pl, ok := p.planners.get(w.Frontier)
-	if !ok {
-		pl = &planner{}
-		p.planners.put(w.Frontier, pl)
-	}
-	p.mu.Unlock()
+	pl := p.planners.getOrPut(w.Frontier, func() *planner { return new(planner) })
 	pl.once.Do(func() { pl.p, pl.err = p.load(context.WithoutCancel(ctx), w.Frontier) }) // for all who wait for it
 	if pl.err != nil {
-		p.mu.Lock()
 		p.planners.drop(w.Frontier)
-		p.mu.Unlock()
 		return pl.err
 	}
 	r := w.Request
@@ -104,8 +89,6 @@ func (p *plans) with(ctx context.Context, w control.Want, effort round.Effort) e
 	if err != nil {
 		return fmt.Errorf("planning for %s: %w", w.Request.Goal, err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.made.put(w.String(), made)
 	return nil
 }
@@ -180,44 +163,3 @@ func (s *Server) refineWants(ctx context.Context) error {
 		}
 	}
 }
-
-// recent is a map that forgets what was not used for longest. Its user locks.
-type recent[V any] struct {
-	max  int
-	tick int64
-	m    map[string]*entry[V]
-}
-
-type entry[V any] struct {
-	v    V
-	used int64
-}
-
-func newRecent[V any](n int) *recent[V] { return &recent[V]{max: n, m: map[string]*entry[V]{}} }
-
-func (r *recent[V]) get(k string) (v V, ok bool) {
-	e, ok := r.m[k]
-	if !ok {
-		return v, false
-	}
-	r.tick++
-	e.used = r.tick
-	return e.v, true
-}
-
-func (r *recent[V]) put(k string, v V) {
-	r.tick++
-	r.m[k] = &entry[V]{v, r.tick}
-	if len(r.m) <= r.max {
-		return
-	}
-	oldest := k
-	for k, e := range r.m {
-		if e.used < r.m[oldest].used {
-			oldest = k
-		}
-	}
-	delete(r.m, oldest)
-}
-
-func (r *recent[V]) drop(k string) { delete(r.m, k) }

@@ -45,6 +45,7 @@ type Server struct {
 	release func() error // of the claim on the database
 	hub     *hub
 	plans   *plans
+	shown   *recent[shown] // by hash: the schedules used last
 	metrics *metrics
 	dirty   chan string
 	turns   map[string]*turn
@@ -92,6 +93,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	s := &Server{
 		release: release,
 		config:  c, log: c.Logger, store: st, metrics: m, turns: map[string]*turn{},
+		shown: newRecent[shown](shownMax),
 		dirty: make(chan string, 1<<16), refine: make(chan control.Want, 256),
 	}
 	s.plans = newPlans(s.frontierBlob)

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"math"
 	"net/http"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -434,55 +432,68 @@ func (s *Server) Report(ctx context.Context, id string, r api.Reports) (api.Acce
 
 // AddStraggler takes word of a slow GPU, and returns when the schedules that answer it are published.
 func (s *Server) AddStraggler(ctx context.Context, id string, st api.Straggler) (api.Job, error) {
-	return s.change(ctx, id, func(tx *store.Tx, j *control.Job) error {
-		if (st.Rank == nil) == (st.GPU == "") {
-			return &api.Error{Status: 422, Code: "straggler", Detail: "name the straggler by rank or by gpu_id, one of them"}
-		}
-		places, err := s.hub.places(tx, j)
+	if (st.Rank == nil) == (st.GPU == "") {
+		return api.Job{}, &api.Error{Status: 422, Code: "straggler", Detail: "name the straggler by rank or by gpu_id, one of them"}
+	}
+	s.rehearse(ctx, id, func(j *control.Job) error {
+		return s.store.View(ctx, func(tx *store.Tx) error { return s.setStraggler(tx, j, st) })
+	})
+	job, err := s.change(ctx, id, func(tx *store.Tx, j *control.Job) error { return s.setStraggler(tx, j, st) })
+	if err == nil {
+		s.metrics.stragglers.WithLabelValues(sourceLabel(st.Source)).Inc()
+	}
+	return job, err
+}
+
+func (s *Server) setStraggler(tx *store.Tx, j *control.Job, st api.Straggler) error {
+	places, err := s.hub.places(tx, j)
+	if err != nil {
+		return err
+	}
+	rank := -1
+	if st.Rank != nil {
+		rank = *st.Rank
+	} else {
+		ranks, err := tx.Ranks(j.ID, j.Generation, nil)
 		if err != nil {
 			return err
 		}
-		rank := -1
-		if st.Rank != nil {
-			rank = *st.Rank
-		} else {
-			ranks, err := tx.Ranks(j.ID, j.Generation, nil)
-			if err != nil {
-				return err
+		for _, r := range ranks {
+			var a api.Rank
+			if err := json.Unmarshal(r.Doc, &a); err != nil {
+				return fmt.Errorf("reading a stored rank: %w", err)
 			}
-			for _, r := range ranks {
-				var a api.Rank
-				if err := json.Unmarshal(r.Doc, &a); err != nil {
-					return fmt.Errorf("reading a stored rank: %w", err)
-				}
-				if a.GPU == st.GPU {
-					rank = r.Rank
-				}
-			}
-			if rank < 0 {
-				return &api.Error{Status: 404, Code: "unknown-gpu", Detail: fmt.Sprintf("job %s has no GPU %q", id, st.GPU)}
+			if a.GPU == st.GPU {
+				rank = r.Rank
 			}
 		}
-		if rank < 0 || rank >= len(places) {
-			return &api.Error{Status: 422, Code: "rank", Detail: fmt.Sprintf("rank %d: job %s has ranks 0 … %d", rank, id, j.Spec.WorldSize-1)}
+		if rank < 0 {
+			return &api.Error{Status: 404, Code: "unknown-gpu", Detail: fmt.Sprintf("job %s has no GPU %q", j.ID, st.GPU)}
 		}
-		if j.Missing > 0 {
-			return &api.Error{Status: 409, Code: "ranks-missing", Detail: fmt.Sprintf("job %s still waits for %d ranks to register", id, j.Missing)}
-		}
-		s.metrics.stragglers.WithLabelValues(sourceLabel(st.Source)).Inc()
-		return j.SetStraggler(st, places[rank], rank)
-	})
+	}
+	if rank < 0 || rank >= len(places) {
+		return &api.Error{Status: 422, Code: "rank", Detail: fmt.Sprintf("rank %d: job %s has ranks 0 … %d", rank, j.ID, j.Spec.WorldSize-1)}
+	}
+	if j.Missing > 0 {
+		return &api.Error{Status: 409, Code: "ranks-missing", Detail: fmt.Sprintf("job %s still waits for %d ranks to register", j.ID, j.Missing)}
+	}
+	return j.SetStraggler(st, places[rank], rank)
 }
 
+// sourceLabel bounds the values that a metric's label takes.
 func sourceLabel(source string) string {
-	if slices.Contains([]string{"operator", "scheduler", "agent", "power"}, source) {
+	switch source {
+	case "":
+		return "operator"
+	case "operator", "scheduler", "agent", "power":
 		return source
 	}
-	return cmp.Or(map[bool]string{true: "operator"}[source == ""], "other")
+	return "other"
 }
 
 // SetGoal takes an operator's wish.
 func (s *Server) SetGoal(ctx context.Context, id string, g api.Goal) (api.Job, error) {
+	s.rehearse(ctx, id, func(j *control.Job) error { return j.SetGoal(g) })
 	return s.change(ctx, id, func(_ *store.Tx, j *control.Job) error { return j.SetGoal(g) })
 }
 
