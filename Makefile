@@ -6,6 +6,7 @@ COUNT    ?= 6
 KILLS    ?= 200
 BENCH    ?= .
 PKG      ?= ./...
+ARCHES   ?= amd64 arm64
 NEW      ?= bench-new.txt
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -75,6 +76,10 @@ soak: ## Kill server and agent KILLS (200) times while jobs train, and check tha
 python-check: ## Check, test and build the Python client
 	clients/python/check.sh
 
+.PHONY: package
+package: ## Build deb, rpm, SBOM, man page and completions in dist, twice, and compare (ARCHES="amd64 arm64")
+	@GO='$(GO)' ARCHES='$(ARCHES)' VERSION='$(PACKAGE_VERSION)' deploy/package/reproduce.sh
+
 .PHONY: clean
 clean: ## Remove what make built
 	rm -rf bin dist dist-extra
@@ -99,6 +104,7 @@ staticcheck:
 tidy-check:
 	$(GO) mod tidy -diff
 	$(GO) -C tools mod tidy -diff
+	$(GO) -C tools/package mod tidy -diff
 
 .PHONY: need-race
 need-race:

@@ -334,11 +334,26 @@ func TestPackages(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, script := range []string{"extras.sh", "postinstall.sh", "preremove.sh"} {
+	for _, script := range []string{"extras.sh", "postinstall.sh", "preremove.sh", "postremove.sh", "build.sh", "reproduce.sh"} {
 		do(t, "sh", "-n", "package/"+script)
-		if !strings.Contains(config, "deploy/package/"+script) {
+		if !strings.Contains(config+read(t, "package/reproduce.sh")+read(t, "../Makefile"), "deploy/package/"+script) {
 			t.Errorf("%s is not used", script)
 		}
+	}
+	// make package has the same as a release: from the vendor to the last file, but for the binary, which goreleaser adds.
+	part := func(text string) (lines []string) {
+		_, text, _ = strings.Cut(text, "vendor:")
+		text, _, _ = strings.Cut(text, "\nsboms:")
+		for line := range strings.Lines(text) {
+			line = strings.TrimSpace(line)
+			if line != "" && !strings.HasPrefix(line, "#") && !strings.Contains(line, "${BINARY}") {
+				lines = append(lines, line)
+			}
+		}
+		return lines
+	}
+	if release, own := part(config), part(read(t, "package/nfpm.yaml")); !slices.Equal(release, own) {
+		t.Errorf(".goreleaser.yaml and package/nfpm.yaml differ:\n%s\n\n%s", strings.Join(release, "\n"), strings.Join(own, "\n"))
 	}
 }
 
