@@ -16,7 +16,8 @@ import (
 //
 // A clock is kept from the start of its first op to the start of the first op with another one, or of the next iteration.
 // A rank whose whole iteration is shorter has one clock. In a stretch of equal clocks an op that was not measured at that
-// clock, or does better in all ways at a higher one, has the next higher option instead, and the GPU is to run the highest.
+// clock, or does better in all ways at a higher one, has the next higher option instead, and one that was measured to be
+// slower at a higher clock keeps the faster option; the GPU is to run the highest.
 //
 // The stretches are chosen rank by rank, at least cost where time costs what choice says it is worth to each op and more
 // where that turned out too slow; then each stretch is slowed down as far as the makespan allows. How much is lost is not
@@ -77,6 +78,7 @@ func newHeld(p *dag.Problem, from, to int32) *held {
 	r.clocks = slices.Compact(r.clocks)
 	for _, op := range r.ops {
 		options := p.Curve(op).Options
+		fastest := int32(0) // so far: measurements may say that a higher clock is slower, and no rank is slowed by raising it
 		for _, mhz := range r.clocks {
 			best := int32(len(options) - 1)
 			for k := range options {
@@ -85,6 +87,8 @@ func newHeld(p *dag.Problem, from, to int32) *held {
 					best = int32(k)
 				}
 			}
+			best = max(best, fastest)
+			fastest = best
 			r.option = append(r.option, best)
 			r.exact = append(r.exact, options[best].Knobs.ClockMHz == mhz)
 		}
