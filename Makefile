@@ -32,16 +32,18 @@ build: ## Build bin/perseus, and bin/perseus-static: without NVML, for servers a
 	CGO_ENABLED=0 $(GO) build -tags nonvml -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/perseus-static ./cmd/perseus
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/perseus ./cmd/perseus
 
-# Under the race detector computing takes ten times as long: what runs beside each other is tested whole with it, and the
-# optimizer and the commands in short with it and whole without.
+# Under the race detector computing takes ten times as long: what runs beside each other is tested whole with it, the
+# optimizer in short with it and whole without, and of the commands those that wait for a server, a GPU or an interrupt.
 PARALLEL := ./internal/... ./deploy/...
 COMPUTE   = $(shell $(GO) list ./... | grep -vE '/(internal|deploy)(/|$$)')
+WAITING  := Jobs|Doctor|Interrupt|Agent|Serve
 
 .PHONY: test
 test: need-race ## Run all tests, with the race detector (PKG=./dag for those of one package)
 ifeq ($(PKG),./...)
 	$(GO) test -timeout 20m $(COMPUTE)
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m $(COMPUTE)
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m $(filter-out %/cmd/perseus,$(COMPUTE))
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m -run '$(WAITING)' ./cmd/perseus
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m $(PARALLEL)
 else
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m $(PKG)
