@@ -80,7 +80,7 @@ func (c *jobsScheduleCommand) schedules(w *world, cl *client.Client) (api.Schedu
 		var all api.Schedules
 		same := true
 		for part := range slices.Chunk(ranks, together) {
-			s, _, err := cl.Schedules(w.ctx, c.Job, client.Query{Ranks: part})
+			s, _, err := cl.Schedules(w.ctx, c.Job, api.ScheduleQuery{Ranks: part})
 			if err != nil {
 				return api.Schedules{}, err
 			}

@@ -21,7 +21,7 @@ import (
 type Uplink interface {
 	PutJob(ctx context.Context, id string, spec api.JobSpec) (api.Job, error)
 	RegisterRanks(ctx context.Context, job string, r api.RankRegistration) (api.RankRegistered, error)
-	Schedules(ctx context.Context, job string, q client.Query) (s api.Schedules, changed bool, err error)
+	Schedules(ctx context.Context, job string, q api.ScheduleQuery) (s api.Schedules, changed bool, err error)
 	Report(ctx context.Context, job string, r api.Reports) (api.Accepted, error)
 }
 

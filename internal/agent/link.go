@@ -322,7 +322,7 @@ func (l *link) register(ctx context.Context, put bool) error {
 
 // ask asks for schedules and hands them out.
 func (l *link) ask(ctx context.Context, sessions []*Session, generation int, version int64) error {
-	q := client.Query{Generation: generation, Version: version, Wait: poll}
+	q := api.ScheduleQuery{Generation: generation, Version: version, Wait: poll}
 	for _, s := range sessions {
 		q.Ranks = append(q.Ranks, s.hello.Rank)
 	}

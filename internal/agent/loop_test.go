@@ -92,7 +92,7 @@ func (s *server) RegisterRanks(_ context.Context, _ string, r api.RankRegistrati
 	return api.RankRegistered{Generation: s.generation}, s.down
 }
 
-func (s *server) Schedules(ctx context.Context, _ string, q client.Query) (api.Schedules, bool, error) {
+func (s *server) Schedules(ctx context.Context, _ string, q api.ScheduleQuery) (api.Schedules, bool, error) {
 	limit := time.NewTimer(q.Wait)
 	defer limit.Stop()
 	for {

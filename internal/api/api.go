@@ -282,3 +282,12 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Detail }
+
+// ScheduleQuery says which schedules are asked for.
+type ScheduleQuery struct {
+	Ranks      []int // none: all
+	Generation int   // 0: the newest
+	Version    int64 // the newest one that is known; 0: none
+	// Wait is how long to wait for a newer version, at most 10 minutes; 0: not at all.
+	Wait time.Duration
+}

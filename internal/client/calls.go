@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/perseus-energy/perseus/internal/api"
 )
@@ -75,19 +74,10 @@ func (c *Client) RegisterRanks(ctx context.Context, job string, r api.RankRegist
 	return registered, err
 }
 
-// Query says which schedules to ask for.
-type Query struct {
-	Ranks      []int // none: all
-	Generation int   // 0: the newest
-	Version    int64 // the one that is known already; 0: none
-	// Wait is how long to wait for a newer version, at most 10 minutes; 0: not at all.
-	Wait time.Duration
-}
-
 // Schedules returns what the ranks are to do, and whether that is another version than the one known. Where it is
 // not, only Generation, Version, State and ReportEvery are to be used, and the last two only if State is set. It waits
 // up to q.Wait, over restarts of the server too; the server may answer sooner without news.
-func (c *Client) Schedules(ctx context.Context, job string, q Query) (s api.Schedules, changed bool, err error) {
+func (c *Client) Schedules(ctx context.Context, job string, q api.ScheduleQuery) (s api.Schedules, changed bool, err error) {
 	query := url.Values{}
 	if len(q.Ranks) > 0 {
 		var ranks strings.Builder

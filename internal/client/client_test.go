@@ -86,7 +86,7 @@ func TestCalls(t *testing.T) {
 		},
 		{
 			"Schedules", func(c *Client) (any, error) {
-				s, changed, err := c.Schedules(t.Context(), job.ID, Query{Ranks: []int{0, 1}, Generation: 2, Version: 6, Wait: 1500 * time.Millisecond})
+				s, changed, err := c.Schedules(t.Context(), job.ID, api.ScheduleQuery{Ranks: []int{0, 1}, Generation: 2, Version: 6, Wait: 1500 * time.Millisecond})
 				if !changed {
 					t.Error("not changed")
 				}
@@ -96,7 +96,7 @@ func TestCalls(t *testing.T) {
 		},
 		{
 			"Schedules of all", func(c *Client) (any, error) {
-				s, _, err := c.Schedules(t.Context(), job.ID, Query{})
+				s, _, err := c.Schedules(t.Context(), job.ID, api.ScheduleQuery{})
 				return s, err
 			},
 			"GET /v1/jobs/a.b-1/schedules", "", schedules, schedules,
@@ -167,7 +167,7 @@ func TestSchedulesUnchanged(t *testing.T) {
 		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) },
 		func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, api.Schedules{Generation: 1, Version: 4}) },
 	} {
-		s, changed, err := serve(t, answer).Schedules(t.Context(), "a", Query{Generation: 1, Version: 4})
+		s, changed, err := serve(t, answer).Schedules(t.Context(), "a", api.ScheduleQuery{Generation: 1, Version: 4})
 		if err != nil || changed || s.Version != 4 || s.Generation != 1 {
 			t.Errorf("%+v, changed %v, %v", s, changed, err)
 		}

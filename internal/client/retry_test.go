@@ -175,7 +175,7 @@ func TestLongPoll(t *testing.T) {
 			return reply(200, nil, `{"version":3}`)
 		}
 	}, func(t *testing.T, c *Client, p *played) {
-		s, changed, err := c.Schedules(t.Context(), "a", Query{Version: 3, Wait: time.Minute})
+		s, changed, err := c.Schedules(t.Context(), "a", api.ScheduleQuery{Version: 3, Wait: time.Minute})
 		if err != nil || changed || s.Version != 3 || p.n != 3 || strings.Join(waits, " ") != "60 35 35" {
 			t.Errorf("%+v, %v, %d tries, waits %v: %v", s, changed, p.n, waits, err)
 		}
@@ -184,7 +184,7 @@ func TestLongPoll(t *testing.T) {
 		return silent(r)
 	}, func(t *testing.T, c *Client, _ *played) {
 		began := time.Now()
-		_, _, err := c.Schedules(t.Context(), "a", Query{Wait: time.Minute})
+		_, _, err := c.Schedules(t.Context(), "a", api.ScheduleQuery{Wait: time.Minute})
 		if took := time.Since(began); took != 70*time.Second || err == nil || !strings.Contains(err.Error(), "no answer within 1m10s") {
 			t.Errorf("after %v: %v", took, err)
 		}

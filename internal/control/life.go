@@ -1,14 +1,11 @@
 package control
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/perseus-energy/perseus/internal/api"
-	"github.com/perseus-energy/perseus/internal/campaign"
-	"github.com/perseus-energy/perseus/internal/watch"
 )
 
 // Place is where a rank is in the job.
@@ -234,7 +231,7 @@ func (j *Job) Finish() {
 }
 
 // Silent tells that nothing was heard of ranks for longer than allowed. It names at most 20 of them.
-func (j *Job) Silent(ranks []int, for_ string) {
+func (j *Job) Silent(ranks []int, allowed string) {
 	if j.Ended() || j.State == api.Paused || j.State == api.Stale {
 		return
 	}
@@ -247,76 +244,17 @@ func (j *Job) Silent(ranks []int, for_ string) {
 	if len(ranks) > 20 {
 		more = fmt.Sprintf(" and %d more", len(ranks)-20)
 	}
-	reason := "no word for " + for_
+	reason := "no word for " + allowed
 	if len(names) > 0 {
 		reason += " from ranks " + strings.Join(names, ", ") + more
 	}
 	if j.Missing > 0 {
-		reason = "not registered within " + for_ + ": ranks " + strings.Join(names, ", ") + more
+		reason = "not registered within " + allowed + ": ranks " + strings.Join(names, ", ") + more
 	}
 	j.enter(api.Stale, reason)
 	if j.Version > 0 && j.Missing == 0 {
 		j.atMaximum("stale: " + reason)
 	}
-}
-
-// Parts returns what is saved apart from the job, by name; changed ones only.
-func (j *Job) Parts() (map[string][]byte, error) {
-	out := map[string][]byte{}
-	if j.campaignChanged {
-		b, err := json.Marshal(j.Campaign)
-		if err != nil {
-			return nil, fmt.Errorf("saving the campaign: %w", err)
-		}
-		out["campaign"] = b
-	}
-	if j.detectorChanged {
-		b, err := json.Marshal(j.Detector)
-		if err != nil {
-			return nil, fmt.Errorf("saving the detector: %w", err)
-		}
-		out["detector"] = b
-	}
-	if j.lastChanged {
-		b, err := json.Marshal(j.Last)
-		if err != nil {
-			return nil, fmt.Errorf("saving what ranks reported last: %w", err)
-		}
-		out["last"] = b
-	}
-	j.campaignChanged, j.detectorChanged, j.lastChanged = false, false, false
-	return out, nil
-}
-
-// LoadParts sets what Parts returned; part returns nil for what was never saved.
-func (j *Job) LoadParts(part func(name string) ([]byte, error)) error {
-	var texts [3][]byte
-	for i, name := range []string{"campaign", "detector", "last"} {
-		text, err := part(name)
-		if err != nil {
-			return fmt.Errorf("loading part %s: %w", name, err)
-		}
-		texts[i] = text
-	}
-	campaignJSON, detectorJSON, lastJSON := texts[0], texts[1], texts[2]
-	if lastJSON != nil {
-		if err := json.Unmarshal(lastJSON, &j.Last); err != nil {
-			return fmt.Errorf("loading what ranks reported last: %w", err)
-		}
-	}
-	if campaignJSON != nil {
-		j.Campaign = new(campaign.Campaign)
-		if err := json.Unmarshal(campaignJSON, &j.Campaign); err != nil {
-			return fmt.Errorf("loading the campaign: %w", err)
-		}
-	}
-	if detectorJSON != nil {
-		j.Detector = new(watch.Detector)
-		if err := json.Unmarshal(detectorJSON, &j.Detector); err != nil {
-			return fmt.Errorf("loading the detector: %w", err)
-		}
-	}
-	return nil
 }
 
 // Restart gives an ended job the life of a fresh one of the same id; its versions go on counting.

@@ -208,3 +208,10 @@ func (j *Job) Progress() *api.Profile {
 	}
 	return p
 }
+
+// Warm takes a profile of an earlier job in place of a campaign; the job's own reports check it.
+func (j *Job) Warm(hash string, blockingW float64) {
+	j.Profile, j.BlockingPowerW = hash, blockingW
+	j.Tried.Warm = true
+	j.note("profile", "reused from an earlier job of the same model on the same GPUs")
+}

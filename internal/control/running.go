@@ -1,7 +1,6 @@
 package control
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -50,24 +49,6 @@ type Expected struct {
 	// Times and Energies are the newest measured ÷ expected of the first pipelines, each by itself.
 	Times    [driftPipelines][]float64 `json:"rt"`
 	Energies [driftPipelines][]float64 `json:"re"`
-}
-
-// Measuring is a proof that is under way.
-type Measuring struct {
-	*watch.Measurement
-	Start int64 `json:"start"`
-	// Shown is how many blocks have their schedule; Versions is that of each.
-	Shown    int     `json:"shown"`
-	Versions []int64 `json:"versions"`
-	// Sums holds the iterations that not all ranks have reported.
-	Sums map[int64]*Sum `json:"sums"`
-}
-
-// Sum is an iteration over the ranks that have reported it.
-type Sum struct {
-	Ranks int     `json:"n"`
-	TimeS float64 `json:"t"`
-	J     float64 `json:"e"`
 }
 
 // Report takes the report of a rank. Advance follows once all reports at hand are taken. A report that cannot be of
@@ -156,54 +137,6 @@ func (j *Job) watched(r *api.RankReport, at Place) {
 	}
 }
 
-// heldUp takes slow ranks that the detector is not sure of yet for stragglers, where some pipelines have none: then it is
-// they that make iterations longer than planned, and not the plan. It says whether it found one that was not known.
-func (j *Job) heldUp() bool {
-	if j.Detector == nil || len(j.Base) < enough || len(j.places) < j.Spec.WorldSize {
-		return false
-	}
-	slow, pipelines := map[int]float64{}, map[int]bool{}
-	for rank, seen := range j.Detector.Ranks {
-		if m := campaign.Median(seen.Ratios); len(seen.Ratios) > 0 && m > j.Detector.Config.Enter {
-			slow[rank] = m
-			pipelines[j.places[rank].DP] = true
-		}
-	}
-	if len(slow) == 0 || len(pipelines) >= j.Spec.DP {
-		return false
-	}
-	fresh := false
-	for _, rank := range sortedKeys(slow) {
-		known := slices.ContainsFunc(j.Stragglers, func(s Straggler) bool { return *s.Rank == rank && s.ObservedS > 0 })
-		if known {
-			continue
-		}
-		fresh = true
-		c := watch.Change{Rank: rank, Slowdown: math.Ceil(slow[rank]*100) / 100}
-		j.Detector.Ranks[rank].Episode = &watch.Episode{Slowdown: c.Slowdown, Hold: j.Detector.Config.Hold}
-		j.detectorChanged = true
-		j.detected(c, j.places[rank])
-	}
-	if fresh {
-		j.Guardrail.Reset(j.Guardrail.Planned)
-	}
-	return fresh
-}
-
-func (j *Job) trip(reason string) {
-	j.note("guardrail", "%s", reason)
-	if len(j.Base) < enough && !j.Redeployed {
-		// What an iteration takes besides its pipeline was unknown: measure it, and try the plan once more.
-		j.Redeployed = true
-		j.atMaximum("guardrail: " + reason)
-		j.enter(api.Characterizing, "measuring iterations at maximum clock: "+reason)
-		return
-	}
-	j.Before = api.Running
-	j.enter(api.Paused, "guardrail: "+reason)
-	j.atMaximum("guardrail: " + reason)
-}
-
 func (j *Job) expected(stage int, instruction string, mhz int) *Expected {
 	for i := range j.Expected {
 		if e := &j.Expected[i]; e.Stage == stage && e.MHz == mhz && e.Instruction == instruction {
@@ -218,68 +151,6 @@ func keep(v []float64, x float64, n int) []float64 {
 		v = v[len(v)-n+1:]
 	}
 	return append(v, x)
-}
-
-// driftPipelines is how many pipelines are looked at for drift: an op has drifted when it is off in all of them, as one
-// straggler would not make it. driftWindow is how many of its reports that takes in each.
-const (
-	driftPipelines = 4
-	driftWindow    = 10
-)
-
-// driftLimit is how far the median of an op's time or energy may leave the profile.
-const driftLimit = 0.05
-
-// drifted starts profiling anew for ops that no longer are as their profile says.
-func (j *Job) drifted() bool {
-	var ops []string
-	for _, e := range j.Expected {
-		if n := min(driftPipelines, j.Spec.DP); off(e.Times[:n]) || off(e.Energies[:n]) {
-			ops = append(ops, fmt.Sprintf("stage %d %s", e.Stage, e.Instruction))
-			j.forget(e.Stage, e.Instruction)
-		}
-	}
-	if len(ops) == 0 || j.Spec.NoProfiling || len(j.Clocks) == 0 || len(j.Clocks[0]) == 0 {
-		return false
-	}
-	slices.Sort(ops)
-	ops = slices.Compact(ops)
-	j.note("drift", "%d ops have left their profile (%s …): profiling them again", len(ops), ops[0])
-	j.Profile, j.Frontier, j.Inputs = "", "", ""
-	j.Plan, j.Guardrail, j.Expected, j.Active = nil, nil, nil, ""
-	j.Detector, j.detectorChanged = nil, true
-	j.Stragglers = slices.DeleteFunc(j.Stragglers, func(s Straggler) bool { return s.Source == detected })
-	j.startCampaign()
-	return true
-}
-
-// off says whether measured ÷ expected has left 1 by more than driftLimit in each pipeline, all in the same direction.
-func off(pipelines [][]float64) bool {
-	above, below := true, true
-	for _, v := range pipelines {
-		if len(v) < driftWindow {
-			return false
-		}
-		lo, hi, ok := campaign.Interval(v)
-		m := campaign.Median(v)
-		above = above && ok && m > 1+driftLimit && lo > 1
-		below = below && ok && m < 1-driftLimit && hi < 1
-	}
-	return above || below
-}
-
-func (j *Job) forget(stage int, instruction string) {
-	if j.Campaign == nil {
-		return
-	}
-	for i, op := range j.Campaign.Config.Ops {
-		if op.Stage == stage && op.Instruction == instruction {
-			for k := range j.Campaign.Points[i] {
-				j.Campaign.Points[i][k] = campaign.Point{}
-			}
-			j.campaignChanged = true
-		}
-	}
 }
 
 // Advance does what the reports taken since the last call lead to.
@@ -311,107 +182,5 @@ func (j *Job) Advance() {
 		if j.activeChanged() {
 			j.Due = true
 		}
-	}
-}
-
-// Measure starts a proof on the job itself. The job must be running by a plan.
-func (j *Job) Measure(r api.MeasureRequest) error {
-	if j.State != api.Running || j.Kind != KindPlan {
-		return refuse(409, "job-state", "job %s is %s: only a job that runs by a plan can be measured", j.ID, j.State)
-	}
-	if j.Measuring != nil {
-		return refuse(409, "measuring", "job %s is being measured: %d of %d blocks are done", j.ID, j.Measured.BlocksDone, j.Measured.Blocks)
-	}
-	groups := (max(r.Blocks, 0) + 3) / 4
-	m := watch.NewMeasurement(groups, r.Iterations, -1)
-	j.Measuring = &Measuring{Measurement: m, Sums: map[int64]*Sum{}}
-	j.Measured = &api.Measured{Blocks: 4 * m.Groups}
-	j.again(KindPlan, j.first(), "measuring: planned")
-	j.Measuring.Start = j.From
-	j.Measuring.Shown, j.Measuring.Versions = 1, []int64{j.Version}
-	j.note("measure", "from iteration %d on: %d blocks of %d iterations", j.From, 4*m.Groups, m.Block)
-	return nil
-}
-
-// again publishes the plan in force once more.
-func (j *Job) again(kind Kind, from int64, reason string) {
-	j.publish(kind, from, nil, reason)
-	p := j.effects[len(j.effects)-1].(Publish)
-	p.Like = j.PlanVersion
-	j.effects[len(j.effects)-1] = p
-	j.PlanVersion = j.Version
-}
-
-func (j *Job) measured(r *api.RankReport) {
-	m := j.Measuring
-	n := r.Iteration - m.Start
-	if max(1, r.Iterations) != 1 || n < 0 || n >= int64(m.Iterations()) || r.Unplanned > 0 {
-		return
-	}
-	block := int(n) / m.Block
-	if block >= len(m.Versions) || m.Versions[block] != r.Version {
-		return
-	}
-	s := m.Sums[n]
-	if s == nil {
-		s = &Sum{}
-		m.Sums[n] = s
-	}
-	s.Ranks++
-	s.TimeS = max(s.TimeS, r.TimeS)
-	s.J += r.EnergyJ
-}
-
-// nextBlock publishes the next block of a measurement once the one before has begun, and ends the measurement.
-func (j *Job) nextBlock() {
-	m := j.Measuring
-	var done []int64
-	for n, s := range m.Sums {
-		if s.Ranks >= j.Spec.WorldSize || m.Start+n < j.Iteration-int64(m.Block) {
-			done = append(done, n)
-		}
-	}
-	slices.Sort(done)
-	for _, n := range done {
-		if s := m.Sums[n]; s.Ranks >= j.Spec.WorldSize {
-			m.Observe(int(n), s.TimeS, s.J)
-		}
-		delete(m.Sums, n)
-	}
-	begun := int((j.Iteration - m.Start) / int64(m.Block))
-	blocks := 4 * m.Groups
-	j.Measured.BlocksDone = max(0, min(begun, blocks))
-	if saving, slowdown, ok := m.Result(); ok {
-		j.Measured.SavingPercent, j.Measured.SavingLow, j.Measured.SavingHigh = saving.Value, saving.Low, saving.High
-		j.Measured.SlowdownPercent, j.Measured.SlowdownLow, j.Measured.SlowdownHigh = slowdown.Value, slowdown.Low, slowdown.High
-	}
-	if slices.Min(j.Heard) >= m.Start+int64(m.Iterations())-1 || j.Iteration > m.Start+int64(m.Iterations()+m.Block) {
-		j.Measured.Done = true
-		j.note("measure", "saving %.2f %% (%.2f to %.2f), slowdown %.2f %% (%.2f to %.2f)", j.Measured.SavingPercent, j.Measured.SavingLow,
-			j.Measured.SavingHigh, j.Measured.SlowdownPercent, j.Measured.SlowdownLow, j.Measured.SlowdownHigh)
-		j.Measuring = nil
-		j.again(KindPlan, j.first(), "measured")
-		if j.Guardrail != nil {
-			j.Guardrail.Reset(j.Guardrail.Planned)
-		}
-		return
-	}
-	for m.Shown < blocks && m.Shown <= begun+1 {
-		from := m.Start + int64(m.Shown*m.Block)
-		if m.Arm(m.Shown*m.Block) == m.Arm(m.Shown*m.Block-1) {
-			m.Versions = append(m.Versions, m.Versions[m.Shown-1])
-			m.Shown++
-			continue
-		}
-		if from < j.first() {
-			from = j.first()
-		}
-		if m.Arm(m.Shown*m.Block) == watch.Maximum {
-			j.publish(KindProof, from, maximum(j.Spec.PP), "measuring: maximum clock")
-		} else {
-			j.again(KindPlan, from, "measuring: planned")
-		}
-		m.Versions = append(m.Versions, j.Version)
-		m.Shown++
 	}
 }

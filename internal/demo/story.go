@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/perseus-energy/perseus/internal/api"
-	"github.com/perseus-energy/perseus/internal/client"
 	"github.com/perseus-energy/perseus/internal/training"
 )
 
@@ -313,7 +312,7 @@ func (s *story) settled(ctx context.Context, wished func() bool) (now api.Schedu
 
 // schedules returns what all ranks are to do.
 func (s *story) schedules(ctx context.Context) (api.Schedules, error) {
-	q := client.Query{}
+	q := api.ScheduleQuery{}
 	for rank := range s.Stages * s.Pipelines {
 		q.Ranks = append(q.Ranks, rank)
 	}

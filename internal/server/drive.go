@@ -2,13 +2,9 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"strings"
 	"time"
 
 	"github.com/perseus-energy/perseus/internal/api"
@@ -21,13 +17,6 @@ const reportsAtOnce = 1024
 
 // schedulesKept is how many versions of a job's schedule are kept.
 const schedulesKept = 16
-
-// shown is a schedule as it is stored.
-type shown struct {
-	ReportEvery int           `json:"report_every"`
-	State       api.State     `json:"state"`
-	Body        *control.Body `json:"body"`
-}
 
 // drive takes the reports of a job and does what follows, until there is nothing more to do.
 func (s *Server) drive(ctx context.Context, id string) error {
@@ -235,34 +224,6 @@ func (s *Server) do(tx *store.Tx, j *control.Job, e control.Effect) error {
 	return fmt.Errorf("unknown effect %T", e)
 }
 
-func (s *Server) scheduleAt(tx *store.Tx, job string, version int64) (shown, error) {
-	list, err := tx.Schedules(job, version-1, 1)
-	if err != nil {
-		return shown{}, err
-	}
-	if len(list) == 0 || list[0].Version != version {
-		return shown{}, fmt.Errorf("job %s has no schedule version %d", job, version)
-	}
-	return s.loadShown(tx, list[0])
-}
-
-// loadShown returns a schedule as it is stored. It is shared: nobody may change it.
-func (s *Server) loadShown(tx *store.Tx, sched store.Schedule) (shown, error) {
-	if sh, ok := s.shown.get(sched.Body); ok {
-		return sh, nil
-	}
-	text, err := tx.Blob(sched.Body)
-	if err != nil {
-		return shown{}, fmt.Errorf("schedule version %d of job %s: %w", sched.Version, sched.Job, err)
-	}
-	var sh shown
-	if err := json.Unmarshal(text, &sh); err != nil {
-		return shown{}, fmt.Errorf("schedule version %d of job %s: %w", sched.Version, sched.Job, err)
-	}
-	s.shown.put(sched.Body, sh)
-	return sh, nil
-}
-
 func (s *Server) save(tx *store.Tx, row store.Job, j *control.Job) error {
 	parts, err := j.Parts()
 	if err != nil {
@@ -301,80 +262,4 @@ func unknown(id string, err error) error {
 		return &api.Error{Status: 404, Code: "unknown-job", Detail: fmt.Sprintf("there is no job %q", id)}
 	}
 	return err
-}
-
-// profiled keeps the profile of a campaign, for this job and for later ones of the same model on the same GPUs.
-func (s *Server) profiled(tx *store.Tx, j *control.Job, csv []byte) error {
-	hash, err := tx.PutBlob(csv)
-	if err != nil {
-		return err
-	}
-	j.Profile = hash
-	if err := tx.SetRef("profile", j.ID, hash); err != nil {
-		return err
-	}
-	if j.Spec.ModelKey == "" || j.GPU == "" {
-		return nil
-	}
-	stages := map[string][]string{}
-	for _, line := range strings.Split(strings.TrimSpace(string(csv)), "\n")[1:] {
-		stage, _, _ := strings.Cut(line, ",")
-		stages[stage] = append(stages[stage], line)
-	}
-	for stage, lines := range stages {
-		h, err := tx.PutBlob([]byte(strings.Join(lines, "\n") + "\n"))
-		if err != nil {
-			return err
-		}
-		if err := tx.SetRef("stage", warmKey(j, stage), h); err != nil {
-			return err
-		}
-	}
-	return tx.SetRef("blocking", warmKey(j, ""), fmt.Sprint(j.BlockingPowerW))
-}
-
-func warmKey(j *control.Job, stage string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %s", j.Spec.ModelKey, j.GPU, stage))
-	return hex.EncodeToString(sum[:])
-}
-
-// warm gives a job the profile that an earlier one measured, if all its stages have one.
-func (s *Server) warm(tx *store.Tx, j *control.Job) error {
-	if j.Spec.ModelKey == "" || j.GPU == "" || j.Profile != "" || j.Campaign != nil {
-		return nil
-	}
-	power, err := tx.Ref("blocking", warmKey(j, ""))
-	if err != nil || power == "" {
-		return err
-	}
-	o, err := j.Order()
-	if err != nil {
-		return err
-	}
-	var b strings.Builder
-	b.WriteString("stage,instruction,frequency,time,energy\n")
-	for stage := range o.Stages {
-		hash, err := tx.Ref("stage", warmKey(j, fmt.Sprint(stage)))
-		if err != nil || hash == "" {
-			return err
-		}
-		lines, err := tx.Blob(hash)
-		if err != nil {
-			return err
-		}
-		b.Write(lines)
-	}
-	hash, err := tx.PutBlob([]byte(b.String()))
-	if err != nil {
-		return err
-	}
-	if err := tx.SetRef("profile", j.ID, hash); err != nil {
-		return err
-	}
-	var w float64
-	if _, err := fmt.Sscan(power, &w); err != nil || math.IsNaN(w) {
-		return fmt.Errorf("stored blocking power %q: %w", power, err)
-	}
-	j.Warm(hash, w)
-	return nil
 }

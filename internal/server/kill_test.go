@@ -93,8 +93,8 @@ func (p *process) kill() {
 // remote is a server behind HTTP.
 type remote struct{ *client.Client }
 
-func (r remote) Schedules(ctx context.Context, id string, q Query) (api.Schedules, error) {
-	s, _, err := r.Client.Schedules(ctx, id, client.Query{Ranks: q.Ranks, Generation: q.Generation, Version: q.Version, Wait: q.Wait})
+func (r remote) Schedules(ctx context.Context, id string, q api.ScheduleQuery) (api.Schedules, error) {
+	s, _, err := r.Client.Schedules(ctx, id, q)
 	return s, err
 }
 

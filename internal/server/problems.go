@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -78,3 +80,5 @@ func writeProblem(w http.ResponseWriter, e *api.Error) {
 	w.WriteHeader(e.Status)
 	writeJSON(w, problem(e))
 }
+
+func writeJSON(w io.Writer, v any) { _ = json.NewEncoder(w).Encode(v) }

@@ -36,7 +36,7 @@ func (a *alternate) RegisterRanks(ctx context.Context, id string, r api.RankRegi
 	return a.next().RegisterRanks(ctx, id, r)
 }
 
-func (a *alternate) Schedules(ctx context.Context, id string, q Query) (api.Schedules, error) {
+func (a *alternate) Schedules(ctx context.Context, id string, q api.ScheduleQuery) (api.Schedules, error) {
 	return a.next().Schedules(ctx, id, q)
 }
 

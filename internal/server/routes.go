@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -66,8 +67,8 @@ func (s *Server) Handler() (http.Handler, error) {
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "/openapi", "/docs", ""
 	config.CreateHooks = nil // no $schema links in answers
 	a := humachi.New(r, config)
-	s.register1(a)
-	s.register2(a)
+	s.describeJobs(a)
+	s.describeDelivery(a)
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	r.Get("/readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
@@ -119,7 +120,8 @@ func operation(method, path, id, summary string, bodyMax int64, errors ...int) h
 
 const smallBody = 64 << 10
 
-func (s *Server) register1(a huma.API) {
+// describeJobs describes what jobs and people ask and say.
+func (s *Server) describeJobs(a huma.API) {
 	jobPut := func(ctx context.Context, id string, spec api.JobSpec) (*jobAnswer, error) {
 		job, err := s.PutJob(ctx, id, spec)
 		return &jobAnswer{job}, s.asProblem(ctx, err)
@@ -223,11 +225,12 @@ type bytesAnswer struct {
 	Body        []byte
 }
 
-func (s *Server) register2(a huma.API) {
+// describeDelivery describes what is handed out or taken as a whole: schedules, files, history.
+func (s *Server) describeDelivery(a huma.API) {
 	schedules := operation("GET", "/v1/jobs/{job}/schedules", "get-schedules", "What ranks are to do; waits for a newer version if asked to", 0, 404, 409, 422)
 	schedules.Responses["200"] = &huma.Response{
 		Description: "The ranks whose schedule differs from the version that was named.", Headers: map[string]*huma.Header{"ETag": {Schema: &huma.Schema{Type: "string"}}},
-		Content: map[string]*huma.MediaType{"application/json": {Schema: huma.SchemaFromType(a.OpenAPI().Components.Schemas, typeOf[api.Schedules]())}},
+		Content: map[string]*huma.MediaType{"application/json": {Schema: huma.SchemaFromType(a.OpenAPI().Components.Schemas, reflect.TypeFor[api.Schedules]())}},
 	}
 	schedules.Responses["304"] = &huma.Response{Description: "Nothing is newer than If-None-Match."}
 	huma.Register(a, schedules, func(ctx context.Context, in *struct {
@@ -239,7 +242,7 @@ func (s *Server) register2(a huma.API) {
 		None       string `header:"If-None-Match" maxLength:"200"`
 	},
 	) (*bytesAnswer, error) {
-		q := Query{in.Ranks, in.Generation, in.Version, time.Duration(in.WaitS) * time.Second}
+		q := api.ScheduleQuery{Ranks: in.Ranks, Generation: in.Generation, Version: in.Version, Wait: time.Duration(in.WaitS) * time.Second}
 		text, version, generation, err := s.schedules(ctx, in.Job, q)
 		if err != nil {
 			return nil, s.asProblem(ctx, err)

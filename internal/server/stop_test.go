@@ -44,7 +44,7 @@ func TestStop(t *testing.T) {
 	var wg sync.WaitGroup
 	for rank := range 4 {
 		wg.Go(func() {
-			_, changed, err := c.Schedules(t.Context(), "job", client.Query{Ranks: []int{rank}, Generation: 1, Version: version, Wait: time.Minute})
+			_, changed, err := c.Schedules(t.Context(), "job", api.ScheduleQuery{Ranks: []int{rank}, Generation: 1, Version: version, Wait: time.Minute})
 			if err == nil && changed {
 				t.Errorf("rank %d was told of a change", rank)
 			}

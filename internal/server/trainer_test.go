@@ -78,7 +78,7 @@ type service interface {
 	PutJob(ctx context.Context, id string, spec api.JobSpec) (api.Job, error)
 	Job(ctx context.Context, id string) (api.Job, error)
 	RegisterRanks(ctx context.Context, id string, r api.RankRegistration) (api.RankRegistered, error)
-	Schedules(ctx context.Context, id string, q Query) (api.Schedules, error)
+	Schedules(ctx context.Context, id string, q api.ScheduleQuery) (api.Schedules, error)
 	Report(ctx context.Context, id string, r api.Reports) (api.Accepted, error)
 }
 
@@ -158,7 +158,7 @@ func (tr *trainer) fetch(wait time.Duration) {
 	if n := len(tr.versions); n > 0 {
 		last = tr.versions[n-1].version
 	}
-	got, err := tr.s.Schedules(context.Background(), tr.id, Query{Generation: tr.generation, Version: last, Wait: wait})
+	got, err := tr.s.Schedules(context.Background(), tr.id, api.ScheduleQuery{Generation: tr.generation, Version: last, Wait: wait})
 	if err != nil {
 		tr.t.Fatal(err)
 	}

@@ -7,16 +7,10 @@ import (
 
 	"github.com/perseus-energy/perseus/internal/api"
 	"github.com/perseus-energy/perseus/internal/store"
-	"github.com/perseus-energy/perseus/internal/zeus"
 )
 
 // zeusService is the server as package zeus asks for it.
 type zeusService struct{ *Server }
-
-// Schedules is Server.Schedules.
-func (z zeusService) Schedules(ctx context.Context, job string, q zeus.Query) (api.Schedules, error) {
-	return z.Server.Schedules(ctx, job, Query(q))
-}
 
 // Rank returns a rank as it registered in the newest generation.
 func (z zeusService) Rank(ctx context.Context, job string, rank int) (out api.Rank, err error) {

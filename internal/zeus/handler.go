@@ -18,15 +18,6 @@ import (
 	"github.com/perseus-energy/perseus/internal/excerpt"
 )
 
-// Query says which schedules are asked for: those of Ranks in Generation (0: the newest) that are newer than Version,
-// waiting up to Wait for one.
-type Query struct {
-	Ranks      []int
-	Generation int
-	Version    int64
-	Wait       time.Duration
-}
-
 // Service is what the routes call. Its errors are *api.Error where the client is to hear of them. All methods are safe
 // for concurrent use.
 type Service interface {
@@ -37,7 +28,7 @@ type Service interface {
 	Rank(ctx context.Context, job string, rank int) (api.Rank, error)
 	// Schedules with a Version of 0 returns each rank's whole schedule. It returns early, with an unchanged version,
 	// when Wait is over.
-	Schedules(ctx context.Context, job string, q Query) (api.Schedules, error)
+	Schedules(ctx context.Context, job string, q api.ScheduleQuery) (api.Schedules, error)
 	Report(ctx context.Context, job string, r api.Reports) (api.Accepted, error)
 }
 

@@ -65,7 +65,7 @@ func (h *Handler) current(ctx context.Context, known *api.Job, rank int) (served
 	if err != nil {
 		return servedRank{}, err
 	}
-	now, err := h.Service.Schedules(ctx, known.ID, Query{Ranks: []int{rank}})
+	now, err := h.Service.Schedules(ctx, known.ID, api.ScheduleQuery{Ranks: []int{rank}})
 	if err != nil {
 		return servedRank{}, err
 	}

@@ -71,7 +71,7 @@ func (h *Handler) complete(ctx context.Context, job string, rank int) (known api
 		// Nothing but the wake-up is of interest here: the answer is made of the job above and what is asked for later.
 		var s api.Schedules
 		err = h.again(ctx, func() (err error) {
-			s, err = h.Service.Schedules(ctx, job, Query{Ranks: []int{rank}, Version: version, Wait: longPoll})
+			s, err = h.Service.Schedules(ctx, job, api.ScheduleQuery{Ranks: []int{rank}, Version: version, Wait: longPoll})
 			return err
 		})
 		if err != nil {
@@ -95,7 +95,7 @@ func (h *Handler) complete(ctx context.Context, job string, rank int) (known api
 // newest returns the schedule in force for a rank. While a frontier is being computed it waits for that, up to
 // PlanWait.
 func (h *Handler) newest(ctx context.Context, job string, rank int) (s api.Schedules, err error) {
-	q := Query{Ranks: []int{rank}}
+	q := api.ScheduleQuery{Ranks: []int{rank}}
 	ask := func() error {
 		return h.again(ctx, func() (err error) { s, err = h.Service.Schedules(ctx, job, q); return err })
 	}

@@ -111,7 +111,7 @@ func (s *service) Rank(_ context.Context, id string, rank int) (api.Rank, error)
 	return r, nil
 }
 
-func (s *service) Schedules(ctx context.Context, id string, q Query) (api.Schedules, error) {
+func (s *service) Schedules(ctx context.Context, id string, q api.ScheduleQuery) (api.Schedules, error) {
 	over := time.NewTimer(q.Wait)
 	defer over.Stop()
 	for {
