@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -166,5 +167,42 @@ func TestForeignNames(t *testing.T) {
 	h.ServeHTTP(w, r)
 	if w.Code != 403 {
 		t.Errorf("another page's request: %d", w.Code)
+	}
+}
+
+// TestTerse: no refusal repeats a request, whatever is wrong with it.
+func TestTerse(t *testing.T) {
+	s, _ := start(t, file(t), nil)
+	h, err := s.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 1<<20)
+	many := `{"pp":1`
+	for i := range 20000 {
+		many += fmt.Sprintf(`,"a%d":{}`, i)
+	}
+	for what, body := range map[string]string{
+		"a long value":      `{"schedule":7,"pp":"` + long + `"}`,
+		"a long key":        `{"` + long + `":1}`,
+		"a long number":     `{"pp":` + strings.Repeat("9", 1<<20) + `}`,
+		"no JSON":           strings.Repeat("{", 1<<20),
+		"no UTF-8":          strings.Repeat("\xff", 1<<20),
+		"many unknown keys": many + "}",
+		"an object":         `{"pp":{"a":"` + long + `"}}`,
+		"a list":            `["` + long + `"]`,
+	} {
+		r := httptest.NewRequest("PUT", "/v1/jobs/a", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Host = "localhost"
+		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code < 400 || w.Code >= 500 || w.Body.Len() > 8<<10 {
+			t.Errorf("%s: %d in %d bytes: %.300s", what, w.Code, w.Body.Len(), w.Body)
+		}
+		if !strings.Contains(w.Body.String(), `"type":"urn:perseus:`) {
+			t.Errorf("%s: %.300s", what, w.Body)
+		}
 	}
 }

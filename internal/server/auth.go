@@ -84,7 +84,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		scopes, err := s.scopes(r.Context(), given)
 		switch {
 		case errors.Is(err, store.ErrUnavailable):
-			writeProblem(w, &api.Error{Status: 503, Code: "unavailable", Detail: "the database is not available: try again soon"})
+			writeProblem(w, unavailable(err))
 		case err != nil:
 			w.Header().Set("WWW-Authenticate", `Bearer realm="perseus"`)
 			writeProblem(w, &api.Error{Status: 401, Code: "token", Detail: "no valid token was given: perseus token create makes one, and clients take it from PERSEUS_TOKEN"})

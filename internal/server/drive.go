@@ -78,7 +78,8 @@ func (s *Server) take(tx *store.Tx, j *control.Job, reports []store.Report) erro
 	if j.Iteration > before {
 		s.hub.moved(j.ID)
 		if j.Plan != nil && j.Kind == control.KindPlan {
-			s.metrics.saved(j, j.Iteration-before)
+			plan, passed := *j.Plan, j.Iteration-before
+			tx.Committed(func() { s.metrics.saved(j.Spec.DP, plan, passed) })
 		}
 	}
 	j.Ahead(s.hub.ahead(j))
@@ -184,8 +185,10 @@ func (s *Server) settle(tx *store.Tx, j *control.Job) (*control.Want, error) {
 func (s *Server) do(tx *store.Tx, j *control.Job, e control.Effect) error {
 	switch e := e.(type) {
 	case control.Note:
-		s.log.Info("job", "job", j.ID, "kind", e.Kind, "text", e.Text)
-		s.metrics.noted(e)
+		tx.Committed(func() {
+			s.log.Info("job", "job", j.ID, "kind", e.Kind, "text", e.Text)
+			s.metrics.noted(e)
+		})
 		return tx.AddEvent(j.ID, time.Now(), e.Kind, e.Text)
 	case control.Profiled:
 		return s.profiled(tx, j, e.CSV)
@@ -210,7 +213,7 @@ func (s *Server) do(tx *store.Tx, j *control.Job, e control.Effect) error {
 			return err
 		}
 		s.shown.put(hash, sh)
-		s.metrics.published(e.Reason)
+		tx.Committed(func() { s.metrics.published(e.Reason) })
 		// Ranks need the newest only, and a proof the plan that it repeats.
 		if old := min(e.Version-schedulesKept, j.PlanVersion); old > 0 {
 			if err := tx.DeleteSchedules(j.ID, old); err != nil {

@@ -90,9 +90,9 @@ func (m *metrics) published(reason string) {
 }
 
 // saved counts what iterations by the plan in force saved, over all pipelines.
-func (m *metrics) saved(j *control.Job, iterations int64) {
-	if share := j.Plan.SavingPercent / 100; share > 0 && share < 1 {
-		m.savedJ.Add(j.Plan.EnergyJ * share / (1 - share) * float64(j.Spec.DP) * float64(iterations))
+func (m *metrics) saved(pipelines int, p api.Plan, iterations int64) {
+	if share := p.SavingPercent / 100; share > 0 && share < 1 {
+		m.savedJ.Add(p.EnergyJ * share / (1 - share) * float64(pipelines) * float64(iterations))
 	}
 }
 

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/perseus-energy/perseus/internal/api"
+	"github.com/perseus-energy/perseus/internal/excerpt"
 	"github.com/perseus-energy/perseus/internal/store"
 )
 
@@ -29,6 +31,7 @@ var problems = map[string]string{
 	"older-generation": "The generation is over",
 	"profile":          "The profile is wrong",
 	"rank":             "There is no such rank",
+	"request":          "The request is not as the API describes it",
 	"ranks-missing":    "Ranks are missing",
 	"scope":            "The token's scope does not allow it",
 	"stopping":         "The server is shutting down",
@@ -58,8 +61,8 @@ func (s *Server) asProblem(ctx context.Context, err error) error {
 		}
 		return p
 	case errors.Is(err, store.ErrUnavailable):
-		s.log.Warn("database unavailable", "error", err)
-		return huma.ErrorWithHeaders(problem(&api.Error{Status: 503, Code: "unavailable", Detail: "the database is not available: try again soon"}), http.Header{"Retry-After": {retryAfterS}})
+		s.unavailable.Do(func() { s.log.Warn("requests are answered 503", "error", err) })
+		return huma.ErrorWithHeaders(problem(unavailable(err)), http.Header{"Retry-After": {retryAfterS}})
 	case ctx.Err() != nil: // the client has gone
 		return problem(&api.Error{Status: 499, Code: "internal", Detail: "the request was given up"})
 	}
@@ -67,8 +70,52 @@ func (s *Server) asProblem(ctx context.Context, err error) error {
 	return problem(&api.Error{Status: 500, Code: "internal", Detail: "the server failed; its log says why"})
 }
 
+// unavailable is the refusal where the store is.
+func unavailable(err error) *api.Error {
+	e := &api.Error{Status: http.StatusServiceUnavailable, Code: "unavailable", Detail: "the database is not available: try again soon"}
+	if errors.Is(err, store.ErrFull) {
+		e.Detail = "no space is left for the database: its operator must free some"
+	}
+	return e
+}
+
 func problem(e *api.Error) *huma.ErrorModel {
 	return &huma.ErrorModel{Type: "urn:perseus:" + e.Code, Title: problems[e.Code], Status: e.Status, Detail: e.Detail}
+}
+
+// Bounds of what a refusal repeats of a request, so that none makes an answer that is larger than itself.
+const (
+	mistakesShown = 10
+	repeatedMax   = 200 // bytes
+)
+
+// terse shortens the mistakes that were found in a request, and gives them a type of the table.
+func terse(_ huma.Context, _ string, v any) (any, error) {
+	e, ok := v.(*huma.ErrorModel)
+	if !ok || e.Type != "" {
+		return v, nil
+	}
+	short := *e
+	short.Type, short.Title = "urn:perseus:request", problems["request"]
+	short.Errors = nil
+	for i, d := range e.Errors {
+		if i == mistakesShown {
+			short.Errors = append(short.Errors, &huma.ErrorDetail{Message: fmt.Sprintf("and %d more", len(e.Errors)-i)})
+			break
+		}
+		d := &huma.ErrorDetail{Message: excerpt.Of(d.Message, repeatedMax), Location: excerpt.Of(d.Location, repeatedMax), Value: d.Value}
+		switch value := d.Value.(type) {
+		case string:
+			d.Value = excerpt.Of(value, repeatedMax)
+		case []byte:
+			d.Value = excerpt.Of(string(value), repeatedMax)
+		case nil, bool, float64, int, int64, json.Number:
+		default: // an object or a list
+			d.Value = nil
+		}
+		short.Errors = append(short.Errors, d)
+	}
+	return &short, nil
 }
 
 // writeProblem answers outside of the described API.

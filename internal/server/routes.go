@@ -66,6 +66,7 @@ func (s *Server) Handler() (http.Handler, error) {
 	config.OpenAPI.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "/openapi", "/docs", ""
 	config.CreateHooks = nil // no $schema links in answers
+	config.Transformers = append(config.Transformers, terse)
 	a := humachi.New(r, config)
 	s.describeJobs(a)
 	s.describeDelivery(a)
@@ -74,7 +75,7 @@ func (s *Server) Handler() (http.Handler, error) {
 		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 		defer cancel()
 		if err := s.store.Ready(ctx); err != nil {
-			writeProblem(w, &api.Error{Status: 503, Code: "unavailable", Detail: "the database is not available"})
+			writeProblem(w, unavailable(err))
 			return
 		}
 		fmt.Fprintln(w, "ready")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perseus-energy/perseus/internal/control"
 	"github.com/perseus-energy/perseus/internal/store"
+	"golang.org/x/time/rate"
 )
 
 // Config says how to serve. Zero fields get the defaults of Standard.
@@ -55,6 +56,8 @@ type Server struct {
 	planning sync.WaitGroup
 	stopped  context.Context
 	refine   chan control.Want
+	// unavailable keeps the log readable while the store is away and all ranks ask.
+	unavailable rate.Sometimes
 	// waiters is how many requests wait for a schedule.
 	waiters atomic.Int64
 	// computed counts frontiers computed.
@@ -93,8 +96,9 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	s := &Server{
 		release: release,
 		config:  c, log: c.Logger, store: st, metrics: m, turns: map[string]*turn{},
-		shown: newRecent[shown](shownMax),
-		dirty: make(chan string, 1<<16), refine: make(chan control.Want, 256),
+		unavailable: rate.Sometimes{Interval: time.Second},
+		shown:       newRecent[shown](shownMax),
+		dirty:       make(chan string, 1<<16), refine: make(chan control.Want, 256),
 	}
 	s.plans = newPlans(s.frontierBlob)
 	s.hub = newHub(s)

@@ -401,3 +401,26 @@ func TestPublishTellsAfterTheCommit(t *testing.T) {
 		}
 	})
 }
+
+// TestCommitted: what is to follow a commit follows it once, and nothing follows what was undone.
+func TestCommitted(t *testing.T) {
+	each(t, func(t *testing.T, database string) {
+		s := open(t, database)
+		done := 0
+		update(t, s, func(x *Tx) error {
+			x.Committed(func() {
+				view(t, s, func(x *Tx) error { _, err := x.Job("a"); return err })
+				done++
+			})
+			return x.InsertJob(Job{ID: "a"})
+		})
+		wrong := errors.New("wrong")
+		err := s.Update(t.Context(), func(x *Tx) error {
+			x.Committed(func() { done += 10 })
+			return wrong
+		})
+		if done != 1 || !errors.Is(err, wrong) {
+			t.Errorf("followed %d, %v", done, err)
+		}
+	})
+}

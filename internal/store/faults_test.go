@@ -136,7 +136,7 @@ func TestFullDiskStoresNothing(t *testing.T) {
 	err := s.Update(t.Context(), func(x *Tx) error {
 		return errors.Join(x.SetPart("a", "p", []byte("small")), x.SetPart("a", "big", big))
 	})
-	if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "no space is left") || !strings.Contains(err.Error(), "p.db") {
+	if !errors.Is(err, ErrFull) || !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "no space is left") || !strings.Contains(err.Error(), "p.db") {
 		t.Errorf("on a full disk: %v", err)
 	}
 	view(t, s, func(x *Tx) error {

@@ -122,6 +122,9 @@ func (e *postgresEngine) update(ctx context.Context, fn func(*Tx) error) error {
 	e.s.observe(1, time.Since(start).Seconds())
 	e.s.hub.publish(t.news...)
 	e.announce(t.news...)
+	for _, f := range t.after {
+		f()
+	}
 	return nil
 }
 
@@ -216,7 +219,7 @@ func (e *postgresEngine) explain(err error) error {
 		// Whatever PostgreSQL did not say itself comes from the way to it.
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case pe.Code == "53100":
-		return fmt.Errorf("%w: PostgreSQL has no space left on its disk; free some: %w", ErrUnavailable, err)
+		return fmt.Errorf("%w on PostgreSQL's disk; free some: %w", ErrFull, err)
 	case pe.Code == "53300":
 		return fmt.Errorf("%w: PostgreSQL has no connection left; raise max_connections or lower pool_max_conns: %w", ErrUnavailable, err)
 	case pe.Code == "23503": // a foreign key: the job went away meanwhile

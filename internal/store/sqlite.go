@@ -133,7 +133,7 @@ func (e *sqliteEngine) explain(err error) error {
 	}
 	switch se.Code() & 0xff {
 	case sqlite3.SQLITE_FULL:
-		return fmt.Errorf("%w: no space is left for %q; free some: %w", ErrUnavailable, e.path, err)
+		return fmt.Errorf("%w for %q; free some: %w", ErrFull, e.path, err)
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
 		return fmt.Errorf("%w: %q cannot be written; give this user write permission to it and its directory: %w", ErrUnavailable, e.path, err)
 	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN:

@@ -26,6 +26,8 @@ var (
 	ErrExists = errors.New("exists already")
 	// ErrUnavailable says that the database could not be reached or could not write; the same call may work later.
 	ErrUnavailable = errors.New("database unavailable")
+	// ErrFull is an ErrUnavailable that goes on until somebody makes room.
+	ErrFull = fmt.Errorf("%w: no space is left", ErrUnavailable)
 
 	errClosed = fmt.Errorf("%w: the store is closed", ErrUnavailable)
 )

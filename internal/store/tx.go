@@ -17,6 +17,7 @@ type Tx struct {
 	s        *Store
 	postgres bool
 	news     []string
+	after    []func()
 }
 
 // runner runs the statements of a transaction: the transaction itself, or what keeps its statements prepared.
@@ -31,6 +32,9 @@ func (t *Tx) Publish(job string) {
 		t.news = append(t.news, job)
 	}
 }
+
+// Committed has f called once this transaction is committed, before Update returns and on its goroutine; never if it is undone.
+func (t *Tx) Committed(f func()) { t.after = append(t.after, f) }
 
 func (t *Tx) fail(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, contextOr(t.ctx, t.s.engine.explain(err)))

@@ -20,6 +20,7 @@ type request struct {
 	err      error
 	panicked any
 	news     []string
+	after    []func()
 }
 
 func (e *sqliteEngine) update(ctx context.Context, fn func(*Tx) error) error {
@@ -52,6 +53,11 @@ func (e *sqliteEngine) update(ctx context.Context, fn func(*Tx) error) error {
 	}
 	if r.panicked != nil {
 		panic(r.panicked)
+	}
+	if r.err == nil {
+		for _, f := range r.after {
+			f()
+		}
 	}
 	return r.err
 }
@@ -149,7 +155,7 @@ func (e *sqliteEngine) runRequest(ctx context.Context, tx *sql.Tx, prepared *sta
 	}()
 	t := &Tx{ctx: ctx, tx: tx, run: prepared, s: e.s}
 	r.err = r.fn(t)
-	r.news = t.news
+	r.news, r.after = t.news, t.after
 }
 
 // statements are those of one transaction, each prepared once.
