@@ -49,29 +49,49 @@ func (j *Job) Deploy(plans Plans) (missing *Want) {
 		return &fastest
 	}
 	least := j.Landmarks.MinTimeS
+	active := j.active()
+	j.askCapped(active)
 	slow, own := 0.0, map[int]*plan.Plan{}
+	capped := make([]Capped, j.Spec.DP)
+	for dp, caps := range j.caps(active) {
+		if capped[dp] = j.Capped[j.capsKey(caps)]; capped[dp].Frontier != "" {
+			slow = max(slow, capped[dp].LeastTimeS)
+		}
+	}
 	var reason []string
-	for _, s := range j.active() {
+	for _, s := range active {
 		t := s.Slowdown * least
 		switch {
-		case s.MaxFrequencyMHz > 0 && s.Frontier == "":
+		case s.MaxFrequencyMHz > 0 && capped[s.DP].Frontier == "":
 			continue
-		case s.MaxFrequencyMHz > 0:
-			w := Want{Frontier: s.Frontier, Request: fastest.Request}
-			if own[s.DP] = plans(w); own[s.DP] == nil {
-				return &w
-			}
-			t = s.LeastTimeS
+		case s.MaxFrequencyMHz > 0: // see below
 		case s.Source == detected:
 			t = j.slowedTime(f, s.PP, s.Slowdown)
 			// A ceiling slows fast ops more than others: the mean of their ratios says too little then.
 			t = max(t, min(s.ObservedS, 1.5*t))
-		}
-		if own[s.DP] == nil {
+			own[s.DP] = f
+		default:
 			own[s.DP] = f
 		}
 		slow = max(slow, t)
 		reason = append(reason, fmt.Sprintf("rank %d", *s.Rank))
+	}
+	held := 0 // pipelines with a plan of their own
+	for dp, c := range capped {
+		switch {
+		case c.Frontier == "" && own[dp] == nil:
+			continue
+		case c.Frontier != "":
+			w := Want{Frontier: c.Frontier, Request: fastest.Request}
+			// A pipeline that is slowed beside waits like all others, for the slowest or for the goal.
+			if factor := floor4(max(slow, p.Time.Seconds()) / c.LeastTimeS); own[dp] == nil && factor > 1 {
+				w.Request.Goal, w.Request.Factor = plan.Straggler, ratio(factor)
+			}
+			if own[dp] = plans(w); own[dp] == nil {
+				return &w
+			}
+		}
+		held++
 	}
 	why := "plan: " + goalText(j.Goal)
 	if len(own) > 0 {
@@ -79,8 +99,8 @@ func (j *Job) Deploy(plans Plans) (missing *Want) {
 	}
 	others := p
 	j.Factor = 0
-	if slow > p.Time.Seconds() && len(own) < j.Spec.DP {
-		factor := math.Floor(slow/least*1e4) / 1e4
+	if slow > p.Time.Seconds() && held < j.Spec.DP {
+		factor := floor4(slow / least)
 		w := j.waiting(factor)
 		if factor >= 1 {
 			if others = plans(w); others == nil {
@@ -154,20 +174,22 @@ func (j *Job) request() plan.Request {
 	case g.Slowdown != 0:
 		return plan.Request{Goal: plan.Slowdown, Factor: ratio(g.Slowdown)}
 	case g.TimeS != 0:
-		t, err := unit.ParseTime(strconv.FormatFloat(g.TimeS, 'f', 9, 64))
-		if err == nil && t > 0 {
-			return plan.Request{Goal: plan.WithinTime, Time: t}
+		// What is too little to be written counts as the least there is: no plan can be as fast.
+		if t, err := unit.ParseTime(strconv.FormatFloat(g.TimeS, 'f', 9, 64)); err == nil {
+			return plan.Request{Goal: plan.WithinTime, Time: max(t, unit.Nanosecond)}
 		}
 	case g.PowerW != 0:
-		p, err := unit.ParsePower(strconv.FormatFloat(g.PowerW, 'f', 6, 64))
-		if err == nil && p > 0 {
-			return plan.Request{Goal: plan.AveragePower, Power: p}
+		if p, err := unit.ParsePower(strconv.FormatFloat(g.PowerW, 'f', 6, 64)); err == nil {
+			return plan.Request{Goal: plan.AveragePower, Power: max(p, unit.Microwatt)}
 		}
 	case g.LeastEnergy:
 		return plan.Request{Goal: plan.LeastEnergy}
 	}
 	return plan.Request{Goal: plan.Fastest}
 }
+
+// floor4 rounds down to four digits, so that what is nearly equal has one plan.
+func floor4(v float64) float64 { return math.Floor(v*1e4) / 1e4 }
 
 func ratio(v float64) unit.Ratio { return unit.Ratio(math.Round(v * float64(unit.One))) }
 

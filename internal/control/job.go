@@ -86,7 +86,9 @@ type Job struct {
 	Due        bool        `json:"due,omitempty"`
 	Goal       api.Goal    `json:"goal"`
 	Stragglers []Straggler `json:"stragglers,omitempty"`
-	Plan       *api.Plan   `json:"plan,omitempty"`
+	// Capped holds the frontiers under the clock ceilings in force, by capsKey.
+	Capped map[string]Capped `json:"capped,omitempty"`
+	Plan   *api.Plan         `json:"plan,omitempty"`
 	// Recent holds the newest iteration times by the plan in force, in s.
 	Recent    []float64        `json:"recent,omitempty"`
 	Guardrail *watch.Guardrail `json:"guardrail,omitempty"`
@@ -132,11 +134,9 @@ type Publish struct {
 	State               api.State
 }
 
-// Characterize asks for a frontier of the job's profile: that of all pipelines, or of Pipeline under a clock ceiling.
+// Characterize asks for the frontier of the job's profile: that of all pipelines, or of those under clock ceilings.
 type Characterize struct {
-	Capped   bool
-	Pipeline int
-	PP, MHz  int
+	Caps []Cap `json:"caps,omitempty"`
 }
 
 // Profiled says that a campaign ended with this profile, as CSV. A Characterize follows.

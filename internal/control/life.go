@@ -15,14 +15,19 @@ type Place struct {
 	Lead bool
 }
 
+// mostMHz bounds the clocks of GPUs.
+const mostMHz = 100000
+
 // CheckRank returns an error unless r can be a rank of the job.
 func (j *Job) CheckRank(r api.Rank) error {
 	s := &j.Spec
+	if r.Rank < 0 || r.Rank >= s.WorldSize {
+		return refuse(422, "rank", "rank %d: job %s has ranks 0 … %d", r.Rank, j.ID, s.WorldSize-1)
+	}
 	for _, d := range []struct {
 		name        string
 		value, size int
 	}{
-		{"rank", r.Rank, s.WorldSize},
 		{"pp_rank", r.PP, s.PP},
 		{"dp_rank", r.DP, s.DP},
 		{"tp_rank", r.TP, s.TP},
@@ -30,6 +35,11 @@ func (j *Job) CheckRank(r api.Rank) error {
 	} {
 		if d.value < 0 || d.value >= d.size {
 			return refuse(422, "rank", "rank %d: %s %d is not in 0 … %d", r.Rank, d.name, d.value, d.size-1)
+		}
+	}
+	for _, mhz := range r.FrequencyMHz {
+		if mhz < 1 || mhz > mostMHz {
+			return refuse(422, "rank", "rank %d: available_frequency_mhz: %d is not in 1 … %d", r.Rank, mhz, mostMHz)
 		}
 	}
 	return nil

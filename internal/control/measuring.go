@@ -97,7 +97,7 @@ func (j *Job) nextBlock() {
 		j.Measured.SlowdownPercent, j.Measured.SlowdownLow, j.Measured.SlowdownHigh = slowdown.Value, slowdown.Low, slowdown.High
 	}
 	if slices.Min(j.Heard) >= m.Start+int64(m.Iterations())-1 || j.Iteration > m.Start+int64(m.Iterations()+m.Block) {
-		j.Measured.Done = true
+		j.Measured.Done, j.Measured.BlocksDone = true, blocks
 		j.note("measure", "saving %.2f %% (%.2f to %.2f), slowdown %.2f %% (%.2f to %.2f)", j.Measured.SavingPercent, j.Measured.SavingLow,
 			j.Measured.SavingHigh, j.Measured.SlowdownPercent, j.Measured.SlowdownLow, j.Measured.SlowdownHigh)
 		j.Measuring = nil

@@ -17,9 +17,6 @@ type Straggler struct {
 	api.Straggler
 	DP int `json:"dp"`
 	PP int `json:"pp"`
-	// Frontier is that of its pipeline under its clock ceiling, LeastTimeS its least time; empty until it is there.
-	Frontier   string  `json:"frontier,omitempty"`
-	LeastTimeS float64 `json:"least_time_s,omitempty"`
 	// ObservedS is what the pipelines took in an iteration when the server saw the straggler, in s; 0 if unknown.
 	ObservedS float64 `json:"observed_s,omitempty"`
 }
@@ -44,10 +41,12 @@ func (j *Job) SetStraggler(s api.Straggler, at Place, rank int) error {
 	case j.Ended():
 		return refuse(409, "job-state", "job %s is %s", j.ID, j.State)
 	}
-	j.setStraggler(Straggler{Straggler: s, DP: at.DP, PP: at.PP})
-	if s.MaxFrequencyMHz > 0 {
-		j.effects = append(j.effects, Characterize{Capped: true, Pipeline: at.DP, PP: at.PP, MHz: s.MaxFrequencyMHz})
+	if s.MaxFrequencyMHz > 0 && at.PP < len(j.Clocks) && len(j.Clocks[at.PP]) > 0 {
+		if lowest := slices.Min(j.Clocks[at.PP]); s.MaxFrequencyMHz < lowest {
+			return refuse(422, "straggler", "max_frequency_mhz %d: the lowest clock of rank %d is %d MHz", s.MaxFrequencyMHz, rank, lowest)
+		}
 	}
+	j.setStraggler(Straggler{Straggler: s, DP: at.DP, PP: at.PP})
 	j.replanIfActive()
 	return nil
 }
@@ -94,16 +93,6 @@ func (j *Job) detected(c watch.Change, at Place) {
 		observed = max(observed, slices.Min(j.Recent)-j.besides())
 	}
 	j.setStraggler(Straggler{Straggler: api.Straggler{Rank: &rank, Slowdown: c.Slowdown, Source: detected}, DP: at.DP, PP: at.PP, ObservedS: observed})
-}
-
-// CappedReady tells that the frontier of a pipeline under a clock ceiling is there.
-func (j *Job) CappedReady(dp, pp, mhz int, hash string, leastTimeS float64) {
-	for i := range j.Stragglers {
-		if s := &j.Stragglers[i]; s.DP == dp && s.PP == pp && s.MaxFrequencyMHz == mhz && s.Frontier != hash {
-			s.Frontier, s.LeastTimeS = hash, leastTimeS
-		}
-	}
-	j.replanIfActive()
 }
 
 // SetGoal takes an operator's wish.
@@ -161,8 +150,14 @@ func (j *Job) active() []Straggler {
 
 func (j *Job) answer() string {
 	text := fmt.Sprint(j.Frontier, j.Goal, "/", j.hold())
-	for _, s := range j.active() {
-		text += fmt.Sprint("/", *s.Rank, s.Slowdown, s.MaxFrequencyMHz, s.Frontier, s.ObservedS)
+	active := j.active()
+	for dp, caps := range j.caps(active) {
+		if len(caps) > 0 {
+			text += fmt.Sprint("/", dp, j.Capped[j.capsKey(caps)].Frontier)
+		}
+	}
+	for _, s := range active {
+		text += fmt.Sprint("/", *s.Rank, s.Slowdown, s.MaxFrequencyMHz, s.ObservedS)
 	}
 	return text
 }

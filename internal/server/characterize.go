@@ -28,27 +28,23 @@ const workCharacterize = "characterize"
 
 // task is what a frontier is computed from: equal tasks have equal frontiers.
 type task struct {
-	Profile      string  `json:"profile"`
-	BlockingW    float64 `json:"blocking_w"`
-	Schedule     string  `json:"schedule,omitempty"`
-	ScheduleCSV  string  `json:"schedule_csv,omitempty"`
-	PP           int     `json:"pp"`
-	Chunks       int     `json:"chunks"`
-	Microbatches int     `json:"microbatches"`
-	GPUs         int     `json:"gpus"`
-	CapPP        int     `json:"cap_pp,omitempty"`
-	CapMHz       int     `json:"cap_mhz,omitempty"`
+	Profile      string        `json:"profile"`
+	BlockingW    float64       `json:"blocking_w"`
+	Schedule     string        `json:"schedule,omitempty"`
+	ScheduleCSV  string        `json:"schedule_csv,omitempty"`
+	PP           int           `json:"pp"`
+	Chunks       int           `json:"chunks"`
+	Microbatches int           `json:"microbatches"`
+	GPUs         int           `json:"gpus"`
+	Caps         []control.Cap `json:"caps,omitempty"`
 }
 
 func taskOf(j *control.Job, e control.Characterize) task {
-	t := task{
+	return task{
 		Profile: j.Profile, BlockingW: j.BlockingPowerW, Schedule: j.Spec.Schedule, ScheduleCSV: j.Spec.ScheduleCSV,
 		PP: j.Spec.PP, Chunks: j.Spec.Chunks, Microbatches: j.Spec.Microbatches, GPUs: j.Spec.TP * j.Spec.CP,
+		Caps: e.Caps,
 	}
-	if e.Capped {
-		t.CapPP, t.CapMHz = e.PP, e.MHz
-	}
-	return t
 }
 
 // done is a task's result: the frontier's hash and what it is in short, or why there is none.
@@ -69,7 +65,7 @@ func (s *Server) order(tx *store.Tx, j *control.Job, e control.Characterize) err
 	}
 	sum := sha256.Sum256(payload)
 	inputs := hex.EncodeToString(sum[:])
-	if !e.Capped {
+	if e.Caps == nil {
 		j.Inputs = inputs
 	}
 	text, err := tx.Ref("frontier", inputs)
@@ -85,7 +81,7 @@ func (s *Server) order(tx *store.Tx, j *control.Job, e control.Characterize) err
 	if err != nil {
 		return err
 	}
-	if err := tx.SetRef("waiting", inputs+"/"+j.ID+"/"+strconv.Itoa(e.Pipeline), string(waits)); err != nil {
+	if err := tx.SetRef("waiting", inputs+"/"+j.ID, string(waits)); err != nil {
 		return err
 	}
 	return tx.Enqueue(workCharacterize, inputs, payload)
@@ -97,10 +93,8 @@ func (s *Server) frontierDone(tx *store.Tx, j *control.Job, e control.Characteri
 		return fmt.Errorf("reading a stored result: %w", err)
 	}
 	switch {
-	case e.Capped && d.Error == "":
-		j.CappedReady(e.Pipeline, e.PP, e.MHz, d.Hash, d.Frontier.MinTimeS)
-	case e.Capped:
-		s.log.Warn("no frontier under a clock ceiling", "job", j.ID, "error", d.Error)
+	case e.Caps != nil:
+		j.CappedReady(e.Caps, d.Hash, d.Frontier.MinTimeS, d.Error)
 	case d.Error != "":
 		j.Fail("no frontier: " + d.Error)
 	default:
@@ -185,7 +179,7 @@ func (s *Server) characterize(ctx context.Context, inputs string, payload []byte
 			if err := tx.DeleteRef("waiting", key); err != nil {
 				return err
 			}
-			if !e.Capped && j.Inputs != inputs {
+			if e.Caps == nil && j.Inputs != inputs {
 				return nil
 			}
 			if err := loadParts(tx, j); err != nil {
@@ -227,8 +221,8 @@ func compute(ctx context.Context, t task, csv []byte) (*frontierfile.File, error
 	spec := jobs.Spec{Grid: jobs.GridSpec{
 		Degrees: parallel.Degrees{TP: t.GPUs, CP: 1, EP: 1, ETP: t.GPUs, DP: 1, PP: t.PP}, World: t.PP * t.GPUs,
 	}}
-	if t.CapMHz > 0 {
-		spec.Caps = []frontierfile.Cap{{Rank: t.CapPP * t.GPUs, MHz: int32(t.CapMHz)}}
+	for _, c := range t.Caps {
+		spec.Caps = append(spec.Caps, frontierfile.Cap{Rank: c.PP * t.GPUs, MHz: int32(c.MHz)})
 	}
 	job, _, err := spec.Job(p, order, []unit.Power{blocking})
 	if err != nil {

@@ -94,7 +94,7 @@ func loadParts(tx *store.Tx, j *control.Job) error {
 // mutate changes a job in one transaction: f decides, then what follows from it is done and all is saved. Plans that
 // are missing are made between transactions. It returns the job as it then is.
 func (s *Server) mutate(ctx context.Context, id string, f func(*store.Tx, *control.Job) error) (*control.Job, error) {
-	for range 16 {
+	for range plansMax {
 		var j *control.Job
 		var want *control.Want
 		err := s.store.Update(ctx, func(tx *store.Tx) error {
@@ -169,16 +169,15 @@ func (s *Server) settle(tx *store.Tx, j *control.Job) (*control.Want, error) {
 				return nil, err
 			}
 		}
-		if len(effects) > 0 {
-			continue
-		}
-		if !j.Due {
-			return nil, nil
-		}
-		if want = j.Deploy(s.plans.get); want != nil {
+		switch {
+		case len(effects) > 0:
+		case want != nil || !j.Due:
 			return want, nil
+		default:
+			if want = j.Deploy(s.plans.get); want == nil {
+				s.likely(j)
+			}
 		}
-		s.likely(j)
 	}
 }
 
