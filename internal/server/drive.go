@@ -1,10 +1,12 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/perseus-energy/perseus/internal/api"
@@ -21,42 +23,95 @@ const schedulesKept = 16
 // drive takes the reports of a job and does what follows, until there is nothing more to do.
 func (s *Server) drive(ctx context.Context, id string) error {
 	for range 1000 {
-		var more bool
-		_, err := s.mutate(ctx, id, func(tx *store.Tx, j *control.Job) error {
-			reports, err := tx.TakeReports(id, reportsAtOnce)
+		r, err := s.ready(ctx, id)
+		if err != nil {
+			return err
+		}
+		limit := len(r.reports)
+		_, err = s.mutateFrom(ctx, id, func(tx *store.Tx, row store.Job) (*control.Job, error) {
+			if limit == 0 {
+				return s.decode(row)
+			}
+			reports, err := tx.TakeReports(id, limit)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			more = len(reports) == reportsAtOnce
-			if len(reports) > 0 {
-				if err := s.take(tx, j, reports); err != nil {
-					return err
-				}
-			}
-			return nil
+			return s.took(tx, row, reports, &r)
 		})
-		if err != nil || !more {
+		if err != nil || limit < reportsAtOnce {
 			return err
 		}
 	}
 	return nil
 }
 
-// take gives reports to a job.
-func (s *Server) take(tx *store.Tx, j *control.Job, reports []store.Report) error {
-	if err := loadParts(tx, j); err != nil {
+// ready is a job with its next reports taken in, before that is made durable: while others may write.
+type ready struct {
+	row     store.Job
+	reports []store.Report
+	job     *control.Job
+	parts   map[string][]byte
+	after   func() // once it is durable
+}
+
+func (s *Server) ready(ctx context.Context, id string) (r ready, err error) {
+	err = s.store.View(ctx, func(tx *store.Tx) error {
+		if r.row, err = tx.Job(id); err != nil {
+			return unknown(id, err)
+		}
+		if r.reports, err = tx.Reports(id, reportsAtOnce); err != nil || len(r.reports) == 0 {
+			return err
+		}
+		if r.job, err = s.decode(r.row); err != nil {
+			return err
+		}
+		r.after, err = s.take(tx, r.job, r.reports)
 		return err
+	})
+	if err == nil && r.job != nil {
+		r.parts, err = r.job.Parts()
+	}
+	return r, err
+}
+
+// took returns a job that has taken reports: what was made ready if it still is right, and made anew otherwise.
+func (s *Server) took(tx *store.Tx, row store.Job, reports []store.Report, r *ready) (*control.Job, error) {
+	same := func(a, b store.Report) bool { return a.ID == b.ID }
+	if r.job == nil || !bytes.Equal(row.Doc, r.row.Doc) || !slices.EqualFunc(reports, r.reports, same) {
+		j, err := s.decode(row)
+		if err != nil || len(reports) == 0 {
+			return j, err
+		}
+		after, err := s.take(tx, j, reports)
+		tx.Committed(after)
+		return j, err
+	}
+	j := r.job
+	r.job = nil // it is changed from here on: a transaction that is tried again makes its own
+	tx.Committed(r.after)
+	for name, data := range r.parts {
+		if err := tx.SetPart(j.ID, name, data); err != nil {
+			return nil, err
+		}
+	}
+	return j, nil
+}
+
+// take gives reports to a job. What it returns is to be done once that is durable.
+func (s *Server) take(tx *store.Tx, j *control.Job, reports []store.Report) (after func(), err error) {
+	if err := loadParts(tx, j); err != nil {
+		return nil, err
 	}
 	places, err := s.hub.places(tx, j)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	j.At(places)
 	before := j.Iteration
 	for _, r := range reports {
 		var body api.Reports
 		if err := json.Unmarshal(r.Body, &body); err != nil {
-			return fmt.Errorf("reading a stored report: %w", err)
+			return nil, fmt.Errorf("reading a stored report: %w", err)
 		}
 		if r.Generation != j.Generation {
 			continue
@@ -75,16 +130,17 @@ func (s *Server) take(tx *store.Tx, j *control.Job, reports []store.Report) erro
 			}
 		}
 	}
-	if j.Iteration > before {
+	after = func() {}
+	if passed := j.Iteration - before; passed > 0 {
 		s.hub.moved(j.ID)
 		if j.Plan != nil && j.Kind == control.KindPlan {
-			plan, passed := *j.Plan, j.Iteration-before
-			tx.Committed(func() { s.metrics.saved(j.Spec.DP, plan, passed) })
+			plan := *j.Plan
+			after = func() { s.metrics.saved(j.Spec.DP, plan, passed) }
 		}
 	}
 	j.Ahead(s.hub.ahead(j))
 	j.Advance()
-	return nil
+	return after, nil
 }
 
 func loadParts(tx *store.Tx, j *control.Job) error {
@@ -94,6 +150,17 @@ func loadParts(tx *store.Tx, j *control.Job) error {
 // mutate changes a job in one transaction: f decides, then what follows from it is done and all is saved. Plans that
 // are missing are made between transactions. It returns the job as it then is.
 func (s *Server) mutate(ctx context.Context, id string, f func(*store.Tx, *control.Job) error) (*control.Job, error) {
+	return s.mutateFrom(ctx, id, func(tx *store.Tx, row store.Job) (*control.Job, error) {
+		j, err := s.decode(row)
+		if err != nil {
+			return nil, err
+		}
+		return j, f(tx, j)
+	})
+}
+
+// mutateFrom is mutate where begin returns the job as it was decided to be.
+func (s *Server) mutateFrom(ctx context.Context, id string, begin func(*store.Tx, store.Job) (*control.Job, error)) (*control.Job, error) {
 	for range plansMax {
 		var j *control.Job
 		var want *control.Want
@@ -102,11 +169,7 @@ func (s *Server) mutate(ctx context.Context, id string, f func(*store.Tx, *contr
 			if err != nil {
 				return unknown(id, err)
 			}
-			if j, err = decodeJob(row); err != nil {
-				return err
-			}
-			j.Ahead(s.hub.ahead(j))
-			if err := f(tx, j); err != nil {
+			if j, err = begin(tx, row); err != nil {
 				return err
 			}
 			if want, err = s.settle(tx, j); err != nil {
@@ -125,13 +188,16 @@ func (s *Server) mutate(ctx context.Context, id string, f func(*store.Tx, *contr
 			return nil, err // Due is saved: the next drive makes it
 		} else if err != nil {
 			s.log.Error("making a plan failed", "job", id, "error", err)
-			f = func(_ *store.Tx, j *control.Job) error {
-				j.Fail("no plan could be made: " + err.Error())
-				return nil
+			begin = func(_ *store.Tx, row store.Job) (*control.Job, error) {
+				j, wrong := s.decode(row)
+				if wrong == nil {
+					j.Fail("no plan could be made: " + err.Error())
+				}
+				return j, wrong
 			}
 			continue
 		}
-		f = func(*store.Tx, *control.Job) error { return nil }
+		begin = func(_ *store.Tx, row store.Job) (*control.Job, error) { return s.decode(row) }
 	}
 	return nil, fmt.Errorf("job %s: plans are missing again and again", id)
 }
@@ -143,11 +209,10 @@ func (s *Server) rehearse(ctx context.Context, id string, f func(*control.Job) e
 	if err != nil || v.job.State != api.Running {
 		return
 	}
-	j, err := decodeJob(v.row)
+	j, err := s.decode(v.row)
 	if err != nil {
 		return
 	}
-	j.Ahead(s.hub.ahead(j))
 	if f(j) != nil || !j.Due {
 		return
 	}
@@ -249,6 +314,15 @@ func (s *Server) save(tx *store.Tx, row store.Job, j *control.Job) error {
 	}
 	tx.Publish(j.ID)
 	return nil
+}
+
+// decode returns a stored job that knows how far its ranks may have come by now.
+func (s *Server) decode(row store.Job) (*control.Job, error) {
+	j, err := decodeJob(row)
+	if err == nil {
+		j.Ahead(s.hub.ahead(j))
+	}
+	return j, err
 }
 
 func decodeJob(row store.Job) (*control.Job, error) {

@@ -100,9 +100,11 @@ func (s *Server) Finish(ctx context.Context, id string) (api.Job, error) {
 			return err
 		}
 		if len(reports) > 0 && j.Missing == 0 {
-			if err := s.take(tx, j, reports); err != nil {
+			after, err := s.take(tx, j, reports)
+			if err != nil {
 				return err
 			}
+			tx.Committed(after)
 		}
 		j.Finish()
 		return nil

@@ -133,7 +133,11 @@ func TestWhatAJobHas(t *testing.T) {
 			return nil
 		})
 		update(t, s, func(x *Tx) error {
+			seen, err2 := x.Reports("a", 2)
 			r, err := x.TakeReports("a", 2)
+			if !reflect.DeepEqual(r, seen) || err2 != nil {
+				t.Errorf("reports %+v, taken %+v, %v", seen, r, err2)
+			}
 			if len(r) != 2 || string(r[0].Body) != "first" || string(r[1].Body) != "second" || r[0].Generation != 2 {
 				t.Errorf("reports %+v", r)
 			}

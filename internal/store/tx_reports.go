@@ -20,15 +20,26 @@ func (t *Tx) AddReport(job string, generation int, body []byte) error {
 	return jobFound(job, n, err)
 }
 
+// Reports returns the reports that TakeReports would.
+func (t *Tx) Reports(job string, limit int) ([]Report, error) {
+	return t.reports(fmt.Sprintf("reading reports of job %q", job),
+		`SELECT id, generation, body FROM reports WHERE job = $1 ORDER BY id LIMIT $2`, job, limited(limit))
+}
+
 // TakeReports returns at most limit reports of a job, oldest first, and deletes them. Lock the job first.
 func (t *Tx) TakeReports(job string, limit int) ([]Report, error) {
+	return t.reports(fmt.Sprintf("taking reports of job %q", job),
+		`DELETE FROM reports WHERE id IN (SELECT id FROM reports WHERE job = $1 ORDER BY id LIMIT $2) RETURNING id, generation, body`, job, limited(limit))
+}
+
+func (t *Tx) reports(doing, query string, args ...any) ([]Report, error) {
 	reports := []Report{}
-	err := t.rows(fmt.Sprintf("taking reports of job %q", job), func(rows *sql.Rows) error {
+	err := t.rows(doing, func(rows *sql.Rows) error {
 		var r Report
 		err := rows.Scan(&r.ID, &r.Generation, &r.Body)
 		reports = append(reports, r)
 		return err
-	}, `DELETE FROM reports WHERE id IN (SELECT id FROM reports WHERE job = $1 ORDER BY id LIMIT $2) RETURNING id, generation, body`, job, limited(limit))
+	}, query, args...)
 	slices.SortFunc(reports, func(a, b Report) int { return int(a.ID - b.ID) })
 	return reports, err
 }
