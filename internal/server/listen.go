@@ -3,41 +3,12 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"time"
 )
-
-// TLS names the files of a server's certificate, and of the authorities whose clients alone may connect.
-type TLS struct{ Cert, Key, ClientCA string }
-
-// Config returns the TLS configuration, nil if no certificate is named.
-func (t TLS) Config() (*tls.Config, error) {
-	if t.Cert == "" && t.Key == "" && t.ClientCA == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-	if err != nil {
-		return nil, fmt.Errorf("loading the certificate: %w", err)
-	}
-	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
-	if t.ClientCA != "" {
-		pem, err := os.ReadFile(t.ClientCA)
-		if err != nil {
-			return nil, fmt.Errorf("reading the clients' authorities: %w", err)
-		}
-		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-		if !c.ClientCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no certificate in PEM", t.ClientCA)
-		}
-	}
-	return c, nil
-}
 
 // ShutdownTime is how long open requests may take to end when the server stops; long-polls end at once.
 const ShutdownTime = 3 * time.Second
