@@ -18,7 +18,6 @@ import (
 	"github.com/perseus-energy/perseus/internal/control"
 	"github.com/perseus-energy/perseus/internal/server"
 	"github.com/perseus-energy/perseus/internal/store"
-	"github.com/perseus-energy/perseus/internal/zeus"
 )
 
 type serveCommand struct {
@@ -62,11 +61,14 @@ func (c *serveCommand) Run(w *world) (err error) {
 	if (c.TLSCert == "") != (c.TLSKey == "") || c.TLSClientCA != "" && c.TLSCert == "" {
 		return input(errors.New("--tls-cert and --tls-key belong together, and --tls-client-ca needs both"))
 	}
-	tlsConfig, err := server.TLS{Cert: c.TLSCert, Key: c.TLSKey, ClientCA: c.TLSClientCA}.Config()
+	if c.RankDeadline < time.Second {
+		return input(fmt.Errorf("--rank-deadline %v: at least 1s is needed", c.RankDeadline))
+	}
+	log := c.logger(w)
+	tlsConfig, err := server.TLS{Cert: c.TLSCert, Key: c.TLSKey, ClientCA: c.TLSClientCA}.Config(log)
 	if err != nil {
 		return input(err)
 	}
-	log := c.logger(w)
 	config := server.Config{
 		Database: c.Database, RankDeadline: c.RankDeadline, RequireToken: c.RequireToken,
 		Defaults: control.Defaults{
@@ -78,7 +80,7 @@ func (c *serveCommand) Run(w *world) (err error) {
 	if c.OTLPEndpoint != "" {
 		traces, err := tracing(w.ctx, c.OTLPEndpoint)
 		if err != nil {
-			return input(fmt.Errorf("--otlp-endpoint: %w", err))
+			return input(err)
 		}
 		defer func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), 2*time.Second)
@@ -86,8 +88,7 @@ func (c *serveCommand) Run(w *world) (err error) {
 			_ = traces.Shutdown(ctx)
 		}()
 		config.Tracing = func(h http.Handler) http.Handler {
-			return otelhttp.NewHandler(h, "perseus", otelhttp.WithTracerProvider(traces), otelhttp.WithSpanNameFormatter(
-				func(_ string, r *http.Request) string { return r.Method + " " + zeus.Redact(r.URL.Path) }))
+			return otelhttp.NewHandler(h, "perseus", otelhttp.WithTracerProvider(traces)) // the server names the spans
 		}
 	}
 	l, err := (&net.ListenConfig{}).Listen(w.ctx, "tcp", c.Listen)
@@ -140,7 +141,14 @@ func database(name string) string {
 
 // tracing returns what sends traces to an OpenTelemetry collector at a URL.
 func tracing(ctx context.Context, endpoint string) (*trace.TracerProvider, error) {
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint))
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("--otlp-endpoint %q: expected a URL such as http://localhost:4318", endpoint)
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = "/v1/traces" // where a collector listens, by the OTLP specification
+	}
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(u.String()))
 	if err != nil {
 		return nil, err
 	}

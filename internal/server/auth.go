@@ -59,15 +59,23 @@ func matches(pattern, path string) bool {
 	return true
 }
 
+// headed moves the token in the path of a Zeus client to the header, before anything looks at the path and tells of it.
+func headed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if t, rest, ok := zeus.SplitToken(r.URL.Path); ok {
+			r = r.Clone(r.Context())
+			r.Header.Set("Authorization", "Bearer "+t)
+			r.URL.Path, r.URL.RawPath = rest, ""
+			r.RequestURI = r.URL.RequestURI()
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // guarded lets requests pass that may: to open routes, on loopback addresses, or with a token of the right scope.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, _ := token.FromHeader(r.Header.Get("Authorization"))
-		if t, rest, ok := zeus.SplitToken(r.URL.Path); ok {
-			given = t
-			r = r.Clone(r.Context())
-			r.URL.Path, r.URL.RawPath = rest, ""
-		}
 		if open(r.URL.Path) {
 			next.ServeHTTP(w, r)
 			return

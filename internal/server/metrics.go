@@ -10,6 +10,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/perseus-energy/perseus/internal/api"
 	"github.com/perseus-energy/perseus/internal/control"
@@ -142,6 +143,7 @@ func (m *metrics) measured(next http.Handler) http.Handler {
 		default:
 			method = "other"
 		}
+		trace.SpanFromContext(r.Context()).SetName(method + " " + route)
 		m.requests.WithLabelValues(route, method, strconv.Itoa(rec.code)).Inc()
 		m.requestTime.WithLabelValues(route).Observe(time.Since(began).Seconds())
 	})

@@ -94,7 +94,7 @@ func (s *Server) Handler() (http.Handler, error) {
 	if s.config.Tracing != nil {
 		h = s.config.Tracing(h)
 	}
-	return h, nil
+	return headed(h), nil
 }
 
 // recovered answers 500 where a handler panics, and says so in the log.
@@ -102,7 +102,7 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if p := recover(); p != nil && p != http.ErrAbortHandler {
-				s.log.Error("a handler panicked", "path", zeus.Redact(r.URL.Path), "panic", fmt.Sprint(p))
+				s.log.Error("a handler panicked", "path", r.URL.Path, "panic", fmt.Sprint(p))
 				writeProblem(w, &api.Error{Status: 500, Code: "internal", Detail: "the server failed; its log says why"})
 			}
 		}()

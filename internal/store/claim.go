@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 )
@@ -15,7 +16,14 @@ func Claim(database string) (release func() error, err error) {
 		return func() error { return nil }, nil
 	}
 	f, err := os.OpenFile(database+"-lock", os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("database %q: its folder does not exist: make it, or name another file", database)
+	case errors.Is(err, syscall.EROFS):
+		return nil, fmt.Errorf("database %q is on a file system that is mounted read-only: name another file", database)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("database %q: this user may not write to its folder: %w", database, err)
+	case err != nil:
 		return nil, fmt.Errorf("claiming %s: %w", database, err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {

@@ -6,27 +6,15 @@ import "strings"
 const prefix = "/zeus/"
 
 // SplitToken returns the token in a path such as /zeus/TOKEN/schedule/j and the path behind it, /schedule/j. It is not
-// ok where there is no such prefix; the token is not checked.
+// ok where there is no such prefix or token; the token is not checked.
 func SplitToken(path string) (token, rest string, ok bool) {
 	after, ok := strings.CutPrefix(path, prefix)
 	if !ok {
 		return "", "", false
 	}
-	token, rest, ok = strings.Cut(after, "/")
-	if !ok || token == "" {
+	token, rest, _ = strings.Cut(strings.TrimLeft(after, "/"), "/")
+	if token == "" {
 		return "", "", false
 	}
 	return token, "/" + rest, true
-}
-
-// Redact returns a path, as it may stand in a log or a trace: with the token, if it has one, made unreadable.
-func Redact(path string) string {
-	after, ok := strings.CutPrefix(path, prefix)
-	if !ok || after == "" {
-		return path
-	}
-	if i := strings.IndexByte(after, '/'); i >= 0 {
-		return prefix + "REDACTED" + after[i:]
-	}
-	return prefix + "REDACTED"
 }
